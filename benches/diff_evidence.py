@@ -4,9 +4,9 @@
 Usage: benches/diff_evidence.py PERFRUN FOLDER [ROWS]
 
 FOLDER has results.json and calibration.json of a calibration (`perfrun calibrate experiments/calibration.yaml
---comparisons 40 --effect 5% --effect 10% --effect 20%`, then `perfrun report RECORD --format json`): an arm, its double and
-slower copies in rounds of interleaved blocks; reports/calibration-apart is one. A side of a diff is one arm of one round. Apart: the two
-sides are of different rounds, minutes from each other, as two commits are. Together: of the same round, as --remeasure
+--comparisons 40 --effect 5% --effect 10% --effect 20%`, then `perfrun report RECORD --format json`): a variant, its A/A copy
+and slower copies in rounds of interleaved blocks; reports/calibration-apart is one. A side of a diff is one variant in one round.
+Apart: the two sides are of different rounds, minutes from each other, as two commits are. Together: of the same round, as --remeasure
 measures them; its verdicts are those that the calibration itself gives. Prints one line for each known slowdown: how many
 rows were called slower, how many gates of ROWS rows fell.
 """
@@ -61,11 +61,11 @@ def apart(perfrun, results, base, other, rounds, blocks, rows, grade):
     return slower, fell, gates
 
 
-def side(results, arms, blocks, definition, grade):
-    """One side: a cell for each arm of a round, with settings of its own, so that it is judged."""
+def side(results, variants, blocks, definition, grade):
+    """One side: a cell for each variant of a round, with settings of its own, so that it is judged."""
     one = json.loads(json.dumps(results))
     one["cells"] = []
-    for index, (cell, round_) in enumerate(arms):
+    for index, (cell, round_) in enumerate(variants):
         cell = json.loads(json.dumps(cell))
         cell |= {"id": f"{index:016x}", "variant": f"row-{index}", "definition": definition, "codes": {}}
         window = slice(round_ * blocks, (round_ + 1) * blocks)

@@ -1,5 +1,5 @@
 """The evidence for perfrun's verdicts: how often they are wrong about identical code, and how often they find a known
-slowdown, on a quiet machine and beside a neighbour, in blocks and one arm after the other.
+slowdown, on a quiet machine and next to another process that is busy, in blocks and one side after the other.
 
     python3 benches/evidence.py target/release/perfrun      # eight calibrations, then the table
     python3 benches/evidence.py --table-only                # the table alone
@@ -32,7 +32,7 @@ RULES = {
     "run_median_mann_whitney": "Mann-Whitney, medians of runs",
 }
 LAST = "run_median_mann_whitney"
-ORDERS = {"blocks": "In blocks", "sequential": "One arm after the other"}
+ORDERS = {"blocks": "In blocks", "sequential": "One side after the other"}
 
 
 def arguments() -> argparse.Namespace:
@@ -182,7 +182,7 @@ def table(folder: pathlib.Path) -> None:
         f"Each share is of {' or '.join(map(str, comparisons))} comparisons, with {' or '.join(map(str, runs))} processes a side;"
         " all rules see the same samples.",
         f"perfrun's margin is {' or '.join(margins)}, that of the change of the mean 1 %; the other rules have none.",
-        "perfrun refuses to compare what was measured one arm after the other; its row there says what its rule makes of such runs.",
+        "perfrun refuses to compare what was measured one side after the other; its row there says what its rule makes of such runs.",
         uncertainty(comparisons),
         "Disturbed is beside `benches/disturb.py`, which keeps one core busy for a quarter of the time, in bursts of half a second on average.",
         "",

@@ -10,7 +10,7 @@ use std::time::Instant;
 use judge::compare::need::settled;
 use judge::summary::summarize_asked;
 use plan::expand;
-use record::{Arm, Manifest, Outcome, StoredRun};
+use record::{Manifest, Outcome, RunKind, StoredRun};
 use statistics::Xoshiro256PlusPlus;
 
 const BLOCKS: u32 = 32;
@@ -28,7 +28,7 @@ fn record() -> (Manifest, Vec<StoredRun>) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut runs = Vec::new();
     for (block, cell) in (0..BLOCKS).flat_map(|block| manifest.plan.cells.iter().map(move |cell| (block, cell))) {
-        let mut run = StoredRun::not_started(cell.id, Arm::Main, block, 0, Outcome::Completed);
+        let mut run = StoredRun::not_started(cell.id, RunKind::Main, block, 0, Outcome::Completed);
         run.data.metrics.insert("latency_ns".to_owned(), 5e6 * (0.01 * random.normal()).exp());
         runs.push(run);
     }

@@ -86,7 +86,7 @@ def one_run(folder):
     process = subprocess.Popen([PERFRUN, str(spec), "--no-wait"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     seen = []
     for line in process.stderr:
-        # A block has a run of every arm, and a control is one.
+        # A block has a run of every member of every group, A/A copies included.
         if done := re.match(r"running .* (\d+) runs? done", line):
             seen.append((time.perf_counter(), int(done[1])))
     process.wait()

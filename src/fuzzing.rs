@@ -1,6 +1,6 @@
 //! What fuzzers feed: each reader of a stranger's bytes, from the bytes to what is first done with them.
 //!
-//! Input: any bytes. Output: nothing; what is wrong with them is an error that nobody hears. Deliberately absent: the
+//! Input: any bytes. Output: nothing; what is wrong with them is an error, which is dropped. Deliberately absent: the
 //! targets, which are a line each in `fuzz/`, and processes, which `tests/campaign` starts.
 
 use std::path::Path;

@@ -10,7 +10,7 @@ use worker::variables;
 
 fn main() -> ExitCode {
     report_full_files();
-    // Where it cannot be started anew, polars starts as many threads as it is told to.
+    // If perfrun cannot be started anew, polars starts as many threads as its environment says.
     let _as_it_is = variables::size_polars();
     let words: Vec<OsString> = std::env::args_os().collect();
     let ui = Ui::detect().coloured(cli::color(&words));
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 /// Beyond the limit of a file's size (`ulimit -f`) the system ends a program without a word, unless it takes the signal:
-/// then writing fails, which is told.
+/// then writing fails, which is reported.
 fn report_full_files() {
     // Where no handler can be had, all is as it was.
     let _unchanged = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());

@@ -123,7 +123,7 @@ def rename(graph, old, new):
 
 
 def without_gemm(model):
-    """The same with MatMul and Add in place of each Gemm of a weight and a bias."""
+    """The same with MatMul and Add instead of each Gemm of a weight and a bias."""
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     nodes = []
     for node in model.graph.node:
@@ -366,7 +366,7 @@ class Row(typing.NamedTuple):
     sizes: dict
     found: dict
     how: str
-    """What the other tool had to be told."""
+    """The options that the other tool needed."""
     verdict: str
     is_good: bool
 

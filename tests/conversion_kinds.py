@@ -4,7 +4,7 @@
 
 Each kind is a small model, converted in eight ways. A conversion that is written must pass the full check of onnx, have the
 inputs and outputs of the model, load in ONNX Runtime on the CPU, and be close to float32, where every value that the file has
-in fp16 or bf16 is rounded to it. tests/precision_kinds.py has the kinds whose loss the page tells in figures. Exit code 1 where
+in fp16 or bf16 is rounded to it. tests/precision_kinds.py has the kinds whose loss the page gives in figures. Exit code 1 where
 something is not so. Needs numpy, onnx and onnxruntime.
 """
 
@@ -33,7 +33,7 @@ CONVERSIONS = {
     "int4, 128": ["int4", "--block", "128"],
 }
 # Root mean square differences as shares of float32's. A rounding of fp16 is 0.03 %, one of bf16 0.2 %. Of whole numbers only
-# what has nothing to do with the outputs is told: how much 8 and 4 bits lose is up to the outliers of a kind.
+# what has nothing to do with the outputs is printed: how much 8 and 4 bits lose is up to the outliers of a kind.
 MOST = {"fp16": 0.01, "bf16": 0.05, "int8": 1.0, "int4": 1.0}
 SIDE = 128
 rng = np.random.default_rng(1)

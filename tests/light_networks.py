@@ -81,20 +81,20 @@ def perfrun(folder, *words):
 assert len(MODELS) == 9, MODELS
 for model in MODELS:
     with tempfile.TemporaryDirectory() as name:
-        place = pathlib.Path(name)
-        (place / ".perfrun").mkdir()
-        done = perfrun(place, "init", str(model))
+        folder = pathlib.Path(name)
+        (folder / ".perfrun").mkdir()
+        done = perfrun(folder, "init", str(model))
         assert done.returncode == 0, done.stderr
         spec = f"experiments/{model.stem}.yaml"
-        done = perfrun(place, spec, *SHORT)
+        done = perfrun(folder, spec, *SHORT)
         assert done.returncode == 0, done.stdout + done.stderr
-        refused = perfrun(place, spec, *SHORT, "--set", "inputs.batch=2")
+        refused = perfrun(folder, spec, *SHORT, "--set", "inputs.batch=2")
         assert refused.returncode == 3 and "ask for batch 1" in refused.stdout + refused.stderr, refused.stderr
-        library = perfrun(place, "runtime", "path").stdout.strip()
+        library = perfrun(folder, "runtime", "path").stdout.strip()
         session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
         wanted = session.get_inputs()[0]
         expected = session.run(None, {wanted.name: normals(7, math.prod(wanted.shape)).reshape(wanted.shape)})
-        found = worker_outputs(model, wanted.name, wanted.shape, library, place)
+        found = worker_outputs(model, wanted.name, wanted.shape, library, folder)
         worst = max(float(numpy.abs(a - b).max()) for a, b in zip(found, expected, strict=True))
         assert worst <= 1e-5, (model.stem, worst)
         print(f"{model.stem:<22} runs; batch 2 skipped with its remedy; largest difference of outputs {worst:.1e}")

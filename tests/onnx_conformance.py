@@ -125,7 +125,7 @@ def form_of(model, form, inputs):
     """The model in one of its forms, and what is left to feed to it."""
     new, feeds, nodes = copy.deepcopy(model), {}, []
     for place, (of, value) in enumerate(zip(fed(model), inputs, strict=True)):
-        # numpy has no bfloat16 and no 4 bits; onnx 1.17 puts structures with names in their place.
+        # numpy has no bfloat16 and no 4 bits; onnx 1.17 puts structures with names there instead.
         if form == "as it is" or place == 0 or not isinstance(value, numpy.ndarray) or value.dtype.names:
             feeds[of.name] = value
             continue
@@ -179,7 +179,7 @@ def rounded(value, precision):
 
 
 def widened(model, half):
-    """The same with float32 in the place of a half precision, for runners without its arithmetic."""
+    """The same with float32 instead of a half precision, for runners without its arithmetic."""
     new = copy.deepcopy(model)
     for part in list(parts(new)):
         if isinstance(part, TensorProto) and part.data_type == half:
@@ -347,7 +347,7 @@ def examine(perfrun, name, model, form, inputs, outputs, precisions, devices):
     return rows
 
 
-def tell(rows, precisions, devices, every):
+def report(rows, precisions, devices, every):
     """Prints the table and what is wrong, and gives whether all is well."""
     verdicts = ["refused", "right", "invalid", "wrong", "unjudged", "crashed"]
     count = collections.Counter((row["precision"], row["device"], row["verdict"]) for row in rows)
@@ -406,7 +406,7 @@ def main():
                 rows += task.result()
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
-    sys.exit(0 if tell(rows, precisions, devices, arguments.every) else 1)
+    sys.exit(0 if report(rows, precisions, devices, arguments.every) else 1)
 
 
 if __name__ == "__main__":

@@ -36,10 +36,10 @@ img { max-width: 100%% } code { background: #eff1f3; padding: .2em .4em; border-
 </style>%s"""
 
 
-def screen(place: pathlib.Path, typed: str, columns: int, rows: int, wait: str) -> pyte.Screen:
+def screen(root: pathlib.Path, typed: str, columns: int, rows: int, wait: str) -> pyte.Screen:
     """What a terminal of this size shows when a command has ended."""
     run = subprocess.run(
-        ["script", "-qec", f"stty cols {columns} rows {rows}; {typed}", "/dev/null"], cwd=place, capture_output=True,
+        ["script", "-qec", f"stty cols {columns} rows {rows}; {typed}", "/dev/null"], cwd=root, capture_output=True,
         check=True, env={name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"PERFRUN_WAIT": wait},
     )
     shown = pyte.Screen(columns, rows)
@@ -87,14 +87,14 @@ def picture(page: pathlib.Path, target: pathlib.Path, width: int, height: int, d
 def quickstart(perfrun: pathlib.Path, out: pathlib.Path) -> None:
     """The pictures of README, from a repository that holds nothing but the quickstart."""
     with tempfile.TemporaryDirectory() as folder:
-        place = pathlib.Path(folder)
-        shutil.copytree(ROOT / "experiments", place / "experiments")
+        root = pathlib.Path(folder)
+        shutil.copytree(ROOT / "experiments", root / "experiments")
         git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
         for arguments in [["init", "-q"], ["add", "."], ["commit", "-qm", "quickstart"]]:
-            subprocess.run(git + arguments, cwd=place, check=True)
-        shown = screen(place, f"{perfrun} experiments/quickstart.yaml", 100, 60, "10m")
+            subprocess.run(git + arguments, cwd=root, check=True)
+        shown = screen(root, f"{perfrun} experiments/quickstart.yaml", 100, 60, "10m")
         terminal(shown, "perfrun experiments/quickstart.yaml", out / "terminal.png")
-        picture(place / "reports/quickstart/report.html", out / "report.png", 1280, 1250)
+        picture(root / "reports/quickstart/report.html", out / "report.png", 1280, 1250)
         print("\n".join(shown.display).rstrip())
 
 
@@ -103,15 +103,15 @@ def screens(perfrun: pathlib.Path, out: pathlib.Path) -> None:
     spec = (ROOT / "tests/fixtures/specs/screens.yaml").read_text()
     for name, text in [("quiet", spec), ("busy", spec.replace("run_sd: 0.4%", BUSY))]:
         with tempfile.TemporaryDirectory() as folder:
-            place = pathlib.Path(folder)
-            (place / ".perfrun").mkdir()
-            (place / "experiments").mkdir()
-            (place / "experiments/precisions.yaml").write_text(text)
-            shown = screen(place, f"{perfrun} experiments/precisions.yaml 2>/dev/null", 80, 24, "0s")
+            root = pathlib.Path(folder)
+            (root / ".perfrun").mkdir()
+            (root / "experiments").mkdir()
+            (root / "experiments/precisions.yaml").write_text(text)
+            shown = screen(root, f"{perfrun} experiments/precisions.yaml 2>/dev/null", 80, 24, "0s")
             terminal(shown, "perfrun experiments/precisions.yaml", out / f"terminal-{name}.png")
             if name == "busy":
                 continue
-            report = place / "reports/precisions"
+            report = root / "reports/precisions"
             rendered = MarkdownIt("gfm-like", {"linkify": False}).render((report / "report.md").read_text())
             page = report / "github.html"
             page.write_text(GITHUB % rendered)

@@ -79,14 +79,14 @@ fn compare(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Scratch::remove_left(&runtime::cache_folder());
     let interrupts = &super::interrupts()?;
     let here = absolute(Path::new(""), Path::new("."));
-    let place = ProjectRoot::here()?;
+    let project = ProjectRoot::here()?;
     let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
     let load =
         |arguments: &AbArgs| specs::parse(&shown(arguments), &specification("ab", None, arguments), &here, &overrides);
     if arguments.prove {
         let proven = proven(arguments)?;
         let loaded = load(&proven)?;
-        let Some((found, took)) = prove(&loaded, &proven, &overrides, &place, interrupts, ui)? else {
+        let Some((found, took)) = prove(&loaded, &proven, &overrides, &project, interrupts, ui)? else {
             return Ok(ExitCode::Interrupted);
         };
         let (can_gate, line) = verdict(&found, took);
@@ -119,12 +119,12 @@ fn compare(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
         ..RunArgs::default()
     };
     let restrictions = specs::restrictions(&as_run.overrides);
-    run::one((&shown(arguments), &place), &loaded, &as_run, restrictions, interrupts, ui)
+    run::measure_one((&shown(arguments), &project), &loaded, &as_run, restrictions, interrupts, ui)
 }
 
 /// The specification that the arguments stand for; `cwd` is where commands run, if that is not the folder of its file.
 fn specification(name: &str, cwd: Option<&Path>, arguments: &AbArgs) -> String {
-    // One for all stands beside the commands.
+    // A single `prepare` for all commands stands next to them.
     let of_each = if arguments.prepare.len() > 1 { arguments.prepare.as_slice() } else { &[] };
     let of_all = arguments.prepare.first().filter(|_| of_each.is_empty());
     let mut text = format!("name: {}\ncommands:\n", scalar(name));
@@ -240,12 +240,13 @@ fn proven(arguments: &AbArgs) -> Result<AbArgs, Error> {
     Ok(proven)
 }
 
-/// Measures the command beside an identical copy and one that is slower by [`PLANTED`]; nothing where the user stopped it.
+/// Measures the command together with an identical copy and one that is slower by [`PLANTED`]; nothing where the user
+/// stopped it.
 fn prove(
     loaded: &Loaded,
     arguments: &AbArgs,
     overrides: &Overrides,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     interrupts: &Interrupts,
     ui: &Ui,
 ) -> Result<Option<(Calibration, Duration)>, Error> {
@@ -255,7 +256,7 @@ fn prove(
     let what = Measurement {
         loaded: &derived,
         file: &shown(arguments),
-        place,
+        project,
         wishes: Wishes { runtime: None, wait: arguments.wait, ..Wishes::default() },
         overrides,
         restrictions: vec!["ab --prove".to_owned()],
@@ -273,9 +274,9 @@ fn prove(
 
 /// Whether a gate of 5 % can stand on this, and that in a line.
 fn verdict(found: &Calibration, took: Duration) -> (bool, String) {
-    let of = |effect: Ratio| found.effects.iter().find(|it| it.effect == effect);
-    let is_found = of(PLANTED).is_some_and(|it| it.perfrun.different > 0);
-    let identical = of(Ratio(0.0));
+    let found_of = |effect: Ratio| found.effects.iter().find(|it| it.effect == effect);
+    let is_found = found_of(PLANTED).is_some_and(|it| it.perfrun.different > 0);
+    let identical = found_of(Ratio(0.0));
     let word = identical.and_then(|it| it.verdicts.keys().next()).map_or("not measured", String::as_str);
     let is_alike = identical.is_some_and(|it| it.comparisons > 0 && it.perfrun.different == 0);
     let blocks = found.mean_runs.unwrap_or(f64::from(found.runs));

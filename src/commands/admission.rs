@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::libraries;
-use super::quiet::OtherUsers;
+use super::quiet::BackgroundUse;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Provenance};
 use crate::ui::Ui;
@@ -43,10 +43,10 @@ pub(super) struct Admission {
     /// What workers open; nothing with the mock backend.
     pub(super) libraries: Libraries,
     /// What the record says of this invocation.
-    pub(super) session: record::Session,
+    pub(super) invocation: record::Invocation,
     /// The perfrun executable, which workers are started from.
     pub(super) executable: PathBuf,
-    others: OtherUsers,
+    background: BackgroundUse,
     /// Held until the last run has ended.
     lock: Option<MachineLock>,
 }
@@ -70,11 +70,11 @@ impl Admission {
         experiment: &Experiment,
         plan: &Plan,
         wishes: Wishes<'_>,
-        place: &ProjectRoot,
+        project: &ProjectRoot,
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Option<Self>, Error> {
-        let mut admission = Admission::take_turn(experiment, plan, wishes, place, interrupts, ui)?;
+        let mut admission = Admission::take_turn(experiment, plan, wishes, project, interrupts, ui)?;
         if let Some(admission) = &mut admission {
             admission.wait_for_quiet(experiment, wishes, interrupts, ui)?;
         }
@@ -90,11 +90,11 @@ impl Admission {
         experiment: &Experiment,
         plan: &Plan,
         wishes: Wishes<'_>,
-        place: &ProjectRoot,
+        project: &ProjectRoot,
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Option<Self>, Error> {
-        let environment = backend::of(&experiment.backend).environment();
+        let environment = backend::kind_of(&experiment.backend).environment();
         let libraries = libraries::obtain(experiment, plan, wishes.runtime, ui)?;
         let take = || lock(&experiment.name, wishes.no_wait, interrupts, ui);
         let turn = if wishes.always_in_turn { take()? } else { environment.on_machine(take).transpose()?.flatten() };
@@ -102,8 +102,8 @@ impl Admission {
             return Ok(None);
         }
         let (lock, not_alone) = turn.map_or((None, None), |turn| (turn.lock, turn.not_alone));
-        let (session, executable) = (run::this_invocation(command_line(place), not_alone), executable()?);
-        Ok(Some(Admission { libraries, session, executable, others: OtherUsers::default(), lock }))
+        let (invocation, executable) = (run::this_invocation(command_line(project), not_alone), executable()?);
+        Ok(Some(Admission { libraries, invocation, executable, background: BackgroundUse::default(), lock }))
     }
 
     /// Waits for quiet as the user asked, and looks at who else uses the machine.
@@ -118,8 +118,8 @@ impl Admission {
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<(), Error> {
-        let environment = backend::of(&experiment.backend).environment();
-        self.others = OtherUsers::admit(environment, experiment.require, wishes.wait, interrupts, ui)?;
+        let environment = backend::kind_of(&experiment.backend).environment();
+        self.background = BackgroundUse::admit(environment, experiment.require, wishes.wait, interrupts, ui)?;
         Ok(())
     }
 
@@ -133,7 +133,8 @@ impl Admission {
         prepared.try_devices(experiment, &self.libraries, &self.executable, interrupts).is_ok()
     }
 
-    /// Measures what a record lacks, shows how it goes, and tells those who wait for the machine how long that will be.
+    /// Measures what a record lacks, shows the progress, and publishes the expected end for those who wait for the
+    /// machine.
     pub(super) fn execute(&self, job: &mut Job, interrupts: &Interrupts, ui: &Ui) -> Result<Ended, StoreError> {
         let mut live = Live::new(ui, self.warning());
         let ended = run::execute(job, interrupts, &mut |event: &Event<'_>| {
@@ -148,10 +149,10 @@ impl Admission {
 
     /// What to say about the machine before measuring.
     pub(super) fn warning(&self) -> Option<String> {
-        self.others.warning()
+        self.background.warning()
     }
 
-    /// What goes into a new record beside the plan.
+    /// What goes into a new record in addition to the plan.
     pub(super) fn provenance<'a>(
         &'a self,
         (spec, spec_path): (&'a Loaded, &'a Path),
@@ -165,17 +166,17 @@ impl Admission {
             overrides,
             restrictions,
             host: host::describe(),
-            others_cpus: self.others.cpus(),
+            background_cpus: self.background.cpus(),
             libraries: &self.libraries,
-            session: self.session.clone(),
+            invocation: self.invocation.clone(),
             quick,
             executable: self.executable.clone(),
         }
     }
 }
 
-/// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting. A lock that cannot be had keeps
-/// nobody from measuring.
+/// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting. If no lock can be
+/// taken at all, perfrun measures without one.
 pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<Admitted>, Error> {
     let holder = format!("process {}, experiment {name}", std::process::id());
     let Choice { path, not_shared: not_alone } = lock::choose();
@@ -184,17 +185,17 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
     }
     let Some(path) = path else { return Ok(Some(Admitted { lock: None, not_alone })) };
     let mut turn = None;
-    let mut told = false;
+    let mut is_announced = false;
     loop {
         match MachineLock::try_take(&path, &holder, turn.as_ref()) {
             Ok(lock) => return Ok(Some(Admitted { lock: Some(lock), not_alone })),
             Err(LockError::Held { .. }) if interrupts.count() > 0 => return Ok(None),
             Err(LockError::Held { holder }) if !no_wait => {
-                if !told {
-                    told = true;
+                if !is_announced {
+                    is_announced = true;
                     turn = Turn::take(&path);
                     let instead =
-                        "--no-wait exits instead; PERFRUN_LOCK=none measures beside it, and the record says so";
+                        "--no-wait exits instead; PERFRUN_LOCK=none measures at the same time, and the record says so";
                     let text = format!("another perfrun is measuring on this machine: {holder} ({instead})");
                     ui.labelled("waiting", &text);
                 }
@@ -206,10 +207,10 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
 }
 
 /// The command as it was typed, without the folders of this user.
-fn command_line(place: &ProjectRoot) -> String {
+fn command_line(project: &ProjectRoot) -> String {
     let words = std::env::args_os().skip(1).map(|word| {
         let path = PathBuf::from(&word);
-        shell::word(&if path.is_absolute() { place.relative(&path) } else { word.to_string_lossy().into_owned() })
+        shell::word(&if path.is_absolute() { project.relative(&path) } else { word.to_string_lossy().into_owned() })
     });
     std::iter::once("perfrun".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

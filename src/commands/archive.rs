@@ -26,8 +26,8 @@ const FILES: &str = "files";
 
 /// Packs a record with its report, and with what it was made from where that is asked for.
 pub(super) fn export(arguments: &ExportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
-    let record = super::records::open(&place, &arguments.record)?;
+    let project = ProjectRoot::here()?;
+    let record = super::records::open(&project, &arguments.record)?;
     Hold::check_free(&record.folder)?;
     let manifest = &record.manifest;
     let top = &manifest.record;
@@ -40,7 +40,7 @@ pub(super) fn export(arguments: &ExportArgs, ui: &Ui) -> Result<ExitCode, Error>
     let spec = format!("{top}/{FILES}/{}", manifest.spec.path);
     content.push((spec, Content::Bytes(manifest.spec.text.clone().into_bytes())));
     if arguments.models {
-        let files = models(&record, &place, ui)?;
+        let files = models(&record, &project, ui)?;
         content.extend(files.into_iter().map(|(name, path)| (format!("{top}/{FILES}/{name}"), Content::File(path))));
     }
     let name = || PathBuf::from(format!("{}-{top}.tar.zst", manifest.experiment.name));
@@ -61,12 +61,12 @@ fn report_of(record: &Record) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
 }
 
 /// The files below the root that a record was made from, by their paths, all of them as they were then.
-fn models(record: &Record, place: &ProjectRoot, ui: &Ui) -> Result<Vec<(String, PathBuf)>, Error> {
+fn models(record: &Record, project: &ProjectRoot, ui: &Ui) -> Result<Vec<(String, PathBuf)>, Error> {
     let mut experiment = record.manifest.experiment.clone();
     match LocalPaths::read(&record.folder) {
         Ok(local) => local.restore(&mut experiment),
         // A record that was imported or merged names its files from the root.
-        Err(_) => from_root(&mut experiment, &place.root),
+        Err(_) => from_root(&mut experiment, &project.root),
     }
     if let Some(changed) = run::changed_file(&record.manifest, &experiment)? {
         let help = "check out the commit that was measured, or leave out --models";
@@ -74,9 +74,9 @@ fn models(record: &Record, place: &ProjectRoot, ui: &Ui) -> Result<Vec<(String, 
     }
     let mut found = Vec::new();
     for path in run::files_of(&experiment) {
-        match path.strip_prefix(&place.root) {
+        match path.strip_prefix(&project.root) {
             Ok(below) => found.push((below.to_string_lossy().into_owned(), path)),
-            Err(_) => ui.note(&format!("{} is outside {} and was left out", path.display(), place.root.display())),
+            Err(_) => ui.note(&format!("{} is outside {} and was left out", path.display(), project.root.display())),
         }
     }
     found.sort();
@@ -98,9 +98,9 @@ fn from_root(experiment: &mut Experiment, root: &Path) {
 
 /// Takes a record from an archive into the local store, and where that is asked for its files to where they were.
 pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
-    place.create_store()?;
-    let store = place.records("");
+    let project = ProjectRoot::here()?;
+    project.create_store()?;
+    let store = project.records("");
     std::fs::create_dir_all(&store).map_err(|source| Error::write(&store, source))?;
     let unpacked = Scratch::within(&store).map_err(|source| Error::write(&store, source))?;
     archive::unpack(&arguments.archive, unpacked.path()).map_err(|error| error.below(unpacked.path(), &store))?;
@@ -119,28 +119,28 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     if !is_name(experiment) || !is_name(name) {
         return Err(no_record("its experiment or record name is invalid"));
     }
-    let target = place.records(experiment).join(name);
+    let target = project.records(experiment).join(name);
     let is_here = target.exists();
     let is_same =
         || digest::of_file(&target.join(Manifest::FILE)).ok() == digest::of_file(&folder.join(Manifest::FILE)).ok();
     if is_here && !(arguments.files && is_same()) {
-        return Err(Error::refused(format!("{} already exists", place.relative(&target)), "remove it first"));
+        return Err(Error::refused(format!("{} already exists", project.relative(&target)), "remove it first"));
     }
-    let files = if arguments.files { new_files(&top.join(FILES), &place, &record.manifest)? } else { Vec::new() };
+    let files = if arguments.files { new_files(&top.join(FILES), &project, &record.manifest)? } else { Vec::new() };
     if !is_here {
-        remove_others(&folder, record.manifest.findings.complete)?;
-        let parent = place.records(experiment);
+        remove_foreign_files(&folder, record.manifest.findings.complete)?;
+        let parent = project.records(experiment);
         let moved = std::fs::create_dir_all(&parent).and_then(|()| std::fs::rename(&folder, &target));
         moved.map_err(|source| Error::write(&target, source))?;
     }
     for (from, to) in &files {
-        let parent = to.parent().unwrap_or(&place.root);
+        let parent = to.parent().unwrap_or(&project.root);
         let copied = std::fs::create_dir_all(parent).and_then(|()| std::fs::copy(from, to));
         copied.map_err(|source| Error::write(to, source))?;
     }
     let record = (!is_here).then_some(&target);
     let written = record.into_iter().chain(files.iter().map(|(_, to)| to));
-    super::print(ui, &ui.labelled_lines("wrote", written.map(|path| place.relative(path))))
+    super::print(ui, &ui.labelled_lines("wrote", written.map(|path| project.relative(path))))
 }
 
 /// The files of an archive that are not here yet, and where they go.
@@ -148,7 +148,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
 /// # Errors
 ///
 /// One that is here and another: nothing is replaced.
-fn new_files(folder: &Path, place: &ProjectRoot, manifest: &Manifest) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+fn new_files(folder: &Path, project: &ProjectRoot, manifest: &Manifest) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
     check_files(folder, manifest)?;
     let mut files = Vec::new();
     let named = named_files(manifest);
@@ -160,7 +160,7 @@ fn new_files(folder: &Path, place: &ProjectRoot, manifest: &Manifest) -> Result<
             let message = format!("{} does not belong to the record", below.display());
             return Err(Error::refused(message, "import without --files, and inspect the archive manually"));
         }
-        let target = place.root.join(below);
+        let target = project.root.join(below);
         // A link that leads nowhere is there too.
         if target.symlink_metadata().is_err() {
             files.push((entry.path().to_owned(), target));
@@ -205,13 +205,14 @@ fn named_files(manifest: &Manifest) -> BTreeSet<PathBuf> {
     named
 }
 
-/// Removes what an archive has beside the record's own files; a complete one has no journal.
-fn remove_others(folder: &Path, is_complete: bool) -> Result<(), Error> {
+/// Removes files of an archive that do not belong to the record; a complete one has no journal.
+fn remove_foreign_files(folder: &Path, is_complete: bool) -> Result<(), Error> {
     for entry in walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).filter(|it| it.file_type().is_file())
     {
         let below = entry.path().strip_prefix(folder).ok().and_then(Path::to_str);
-        let is_own = |below: &str| archive::is_of_record(below) && !(is_complete && below.starts_with("journal/"));
-        if !below.is_some_and(is_own) {
+        let is_of_record =
+            |below: &str| archive::is_of_record(below) && !(is_complete && below.starts_with("journal/"));
+        if !below.is_some_and(is_of_record) {
             std::fs::remove_file(entry.path()).map_err(|source| Error::remove(entry.path(), source))?;
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     specs::obtain(&mut loaded, true, &interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     check_fit(&loaded, arguments, ui)?;
-    let place = ProjectRoot::of(&arguments.spec)?;
+    let project = ProjectRoot::of(&arguments.spec)?;
     let (derived, mut prepared) = derive(&loaded, arguments)?;
     specs::select(&mut prepared, &derived, &overrides)?;
     let groups = prepared
@@ -46,15 +46,15 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     prepared.plan.runs = derived.experiment.interim_analyses().most().saturating_mul(rounds);
     prepared.plan.rounds = rounds;
     let wishes = Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, ..Wishes::default() };
-    let admission = Admission::ask(&derived.experiment, &prepared.plan, wishes, &place, &interrupts, ui)?;
+    let admission = Admission::ask(&derived.experiment, &prepared.plan, wishes, &project, &interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
     if !admission.try_devices(&mut prepared, &derived.experiment, &interrupts) {
         return Ok(ExitCode::Interrupted);
     }
     let spec = (&derived, arguments.spec.as_path());
     let provenance = admission.provenance(spec, &arguments.set, vec!["calibrate".to_owned()], false);
-    let job = run::create(prepared, &place, provenance)?;
-    measure(job, Live::new(ui, admission.warning()), &place, arguments, &interrupts)
+    let job = run::create(prepared, &project, provenance)?;
+    measure(job, Live::new(ui, admission.warning()), &project, arguments, &interrupts)
 }
 
 /// A calibration has one variant and its copies: `--only variant=int8` says of which one. What is left of the selector is of
@@ -124,7 +124,7 @@ fn derive(loaded: &Loaded, arguments: &CalibrateArgs) -> Result<(Loaded, run::Pr
 fn measure(
     mut job: Job,
     mut live: Live<'_>,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     arguments: &CalibrateArgs,
     interrupts: &Interrupts,
 ) -> Result<ExitCode, Error> {
@@ -138,12 +138,12 @@ fn measure(
     let record = job.into_record();
     let result = calibrate(&record.manifest, &record.runs)?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
-    write(&result, &folder, place)?;
+    write(&result, &folder, project)?;
     if arguments.json {
         return print(ui, &(json(&result)? + "\n"));
     }
     print(ui, &calibration::describe(&result, ui))?;
-    ui.note(&format!("wrote      {}/calibration.md  calibration.json", place.relative(&folder)));
+    ui.note(&format!("wrote      {}/calibration.md  calibration.json", project.relative(&folder)));
     let failed = record.runs.iter().any(|run| run.outcome == record::Outcome::Failed);
     Ok(if failed { ExitCode::RunsFailed } else { ExitCode::Done })
 }
@@ -153,14 +153,14 @@ fn json(result: &Calibration) -> Result<String, Error> {
 }
 
 /// Writes both files, and the one by which budgets and conditions are judged later on.
-fn write(result: &Calibration, folder: &Path, place: &ProjectRoot) -> Result<(), Error> {
+fn write(result: &Calibration, folder: &Path, project: &ProjectRoot) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     let text = json(result)? + "\n";
     write_whole(&folder.join("calibration.json"), text.as_bytes())?;
     write_whole(&folder.join("calibration.md"), calibration::markdown(result).as_bytes())?;
     // In blocks is how everything else is measured; another order says nothing about it.
     if result.design == Design::Blocks {
-        write_whole(&place.calibration(), text.as_bytes())?;
+        write_whole(&project.calibration(), text.as_bytes())?;
     }
     Ok(())
 }

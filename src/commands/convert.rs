@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{json_text, print, shapes};
 use crate::run::dataset::{self, DatasetError, ModelData};
 use crate::run::event::Event;
-use crate::run::{self, Observation, Session};
+use crate::run::{self, Observation, Runner};
 use crate::ui::Ui;
 use crate::ui::cli::{ConvertArgs, Size, TargetDevice};
 use crate::ui::error::{Error, ExitCode};
@@ -55,14 +55,14 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         _ => None,
     };
     let mut nobody = |_: &Event<'_>| {};
-    let mut session = Session::new(&interrupts, &mut nobody);
-    let mut observe = |path: &Path, session: &mut Session<'_>| match &observation {
-        Some((observation, _)) => observation.ranges(path, arguments.calibration.into(), session),
+    let mut runner = Runner::new(&interrupts, &mut nobody);
+    let mut observe = |path: &Path, runner: &mut Runner<'_>| match &observation {
+        Some((observation, _)) => observation.ranges(path, arguments.calibration.into(), runner),
         None => Ok(Ranges::new()),
     };
     let (path, cache) = (arguments.model.clone(), runtime::cache_folder());
     let request = Request { path, source, recipe: recipe.clone(), cache, ranges: None };
-    let made = match run::apart::convert(&super::admission::executable()?, request, &mut observe, &mut session) {
+    let made = match run::apart::convert(&super::admission::executable()?, request, &mut observe, &mut runner) {
         Ok(made) => made,
         Err(_) if interrupts.count() > 0 => return Ok(ExitCode::Interrupted),
         Err(failure) => return Err(refused(arguments, &failure)),

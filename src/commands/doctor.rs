@@ -10,9 +10,9 @@ use crate::run::devices::{self, Trial};
 use crate::ui::cli::DoctorArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, doctor};
-use base::machine::host::{self, Host, Neighbour};
+use base::machine::host::{self, BusyProcess, Host};
 use base::machine::kernel::Kernel;
-use base::machine::probe::check::{Check, Others, checks};
+use base::machine::probe::check::{BackgroundLoad, Check, checks};
 use base::wording::grouped;
 use experiment::{Device, Devices, Hardware, PROVIDERS, Provider, Supply};
 use prepare::runtime::{self, Library, PINNED};
@@ -29,7 +29,8 @@ pub(super) struct Diagnosis {
     runtime: String,
     devices: Vec<DeviceFound>,
     /// Who uses the processors now.
-    neighbours: Vec<Neighbour>,
+    #[serde(rename = "neighbours")]
+    busy_processes: Vec<BusyProcess>,
     /// Everything that was looked at.
     checks: Vec<Check>,
 }
@@ -83,9 +84,9 @@ fn lines(devices: &[DeviceFound]) -> Vec<String> {
 /// `None` if the user stopped it.
 fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Diagnosis>, Error> {
     let cache = runtime::cache_folder();
-    // The load first: looking for everything else is work too.
-    let load = Kernel::here().load();
-    let neighbours = host::neighbours();
+    // The load average comes first, because all other checks are work too.
+    let load_average = Kernel::here().load_average();
+    let busy_processes = host::busy_processes();
     let found = runtime::find(arguments.runtime.as_deref(), &cache);
     // Not being able to use it is what `doctor` is asked about, so it is a line of the answer.
     let found = found.map(|found| found.or_else(|| runtime::find_elsewhere().into_iter().next()));
@@ -101,11 +102,11 @@ fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Di
     let host = host::describe();
     Ok(Some(Diagnosis {
         default_threads: host.default_threads(),
-        checks: [checks(&host, &Others::of(&neighbours, load)), device::check::checks()].concat(),
+        checks: [checks(&host, &BackgroundLoad::of(&busy_processes, load_average)), device::check::checks()].concat(),
         host,
         runtime: library,
         devices,
-        neighbours,
+        busy_processes,
     }))
 }
 

@@ -25,11 +25,11 @@ fn read(file: &Path, here: &Facts) -> Option<Results> {
 }
 
 /// Reports made on this machine, the newest first: of this experiment's records, and every committed one.
-pub(super) fn reports_of_this_machine(place: &ProjectRoot, experiment: &str) -> Vec<Results> {
+pub(super) fn reports_of_this_machine(project: &ProjectRoot, experiment: &str) -> Vec<Results> {
     let here = provenance::machine(&host::describe());
-    let mut folders = vec![place.report(experiment)];
-    folders.extend(newest(&place.records(experiment)));
-    folders.extend(newest(&place.root.join("reports")));
+    let mut folders = vec![project.report(experiment)];
+    folders.extend(newest(&project.records(experiment)));
+    folders.extend(newest(&project.root.join("reports")));
     let mut seen = HashSet::new();
     folders.retain(|folder| seen.insert(folder.clone()));
     let is_short = |file: &PathBuf| file.metadata().is_ok_and(|file| file.len() <= MOST_BYTES);
@@ -74,16 +74,16 @@ pub(super) mod tests {
     #[test]
     fn the_newest_report_of_this_machine_comes_first_and_no_other_machine_is_heard() {
         let folder = tempfile::tempdir().unwrap();
-        let place = ProjectRoot { root: folder.path().to_owned() };
+        let project = ProjectRoot { root: folder.path().to_owned() };
         let nothing = serde_json::json!([]);
-        write(&place.report("x"), "2026-01-01T00:00:00Z", true, "[]", nothing.clone());
-        write(&place.report("y"), "2026-01-03T00:00:00Z", false, "[]", nothing.clone());
-        write(&place.report("z"), "2026-01-04T00:00:00Z", true, "[]", nothing.clone());
-        write(&place.records("x").join("1"), "2026-01-02T00:00:00Z", true, "[]", nothing);
-        fs::create_dir_all(place.records("x").join("2")).unwrap();
-        let reports = reports_of_this_machine(&place, "x");
+        write(&project.report("x"), "2026-01-01T00:00:00Z", true, "[]", nothing.clone());
+        write(&project.report("y"), "2026-01-03T00:00:00Z", false, "[]", nothing.clone());
+        write(&project.report("z"), "2026-01-04T00:00:00Z", true, "[]", nothing.clone());
+        write(&project.records("x").join("1"), "2026-01-02T00:00:00Z", true, "[]", nothing);
+        fs::create_dir_all(project.records("x").join("2")).unwrap();
+        let reports = reports_of_this_machine(&project, "x");
         let times: Vec<&str> = reports.iter().map(|report| report.measured.sessions[0].as_str()).collect();
         assert_eq!(times, ["2026-01-04T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"]);
-        assert!(report_of_this_machine(&place.report("y")).is_none());
+        assert!(report_of_this_machine(&project.report("y")).is_none());
     }
 }

@@ -15,27 +15,27 @@ pub(super) fn run(ui: &Ui) -> Result<ExitCode, Error> {
         return Err(Error::refused("no GPU to lock: the driver found none", "`nvidia-smi -L` lists them"));
     }
     print(ui, &words(&locked))?;
-    let is_done = locked.iter().all(|one| one.outcome.is_ok());
+    let is_done = locked.iter().all(|gpu| gpu.outcome.is_ok());
     Ok(if is_done { ExitCode::Done } else { ExitCode::UserError })
 }
 
 fn words(locked: &[Locked]) -> String {
     let mut text = String::new();
-    for one in locked {
-        match (&one.outcome, one.mhz, &one.by_hand) {
+    for gpu in locked {
+        match (&gpu.outcome, gpu.mhz, &gpu.by_hand) {
             (Ok(()), Some(mhz), _) => {
                 text += &format!(
                     "{}: locked at {mhz} MHz until the driver is reloaded\n    undo: {}\n",
-                    one.name, one.undo
+                    gpu.name, gpu.undo
                 );
             }
             (Err(problem), _, Some(by_hand)) => {
-                let (name, undo) = (&one.name, &one.undo);
+                let (name, undo) = (&gpu.name, &gpu.undo);
                 text += &format!("{name}: not locked: {problem}\n    as root: {by_hand}\n    undo: {undo}\n");
             }
             (outcome, ..) => {
                 let problem = outcome.as_ref().err().map_or("", String::as_str);
-                text += &format!("{}: not locked: {problem}\n", one.name);
+                text += &format!("{}: not locked: {problem}\n", gpu.name);
             }
         }
     }

@@ -32,21 +32,21 @@ const EFFICIENCY: f64 = 0.5;
 /// The share of the data sheet's speed that a large product achieves: clocks sink under wide vectors.
 const NOMINAL: f64 = 0.8;
 
-/// What nodes read and write beside that, in bytes per second: more than memory gives, for much of it is in caches.
+/// What nodes read and write in addition, in bytes per second: more than memory gives, for much of it is in caches.
 const BYTES_PER_S: f64 = 25e9;
 
-/// What a session takes in, optimisation of the graph included, in bytes of the model per second.
-const LOAD_BYTES_PER_S: f64 = 0.25e9;
+/// Speed of session creation, optimisation of the graph included, in bytes of the model per second.
+const SESSION_CREATION_BYTES_PER_S: f64 = 0.25e9;
 
 /// What is expected of each cell, by its index; of nothing where no run takes time.
 pub(super) fn forecasts(
     experiment: &Experiment,
     prepared: &Prepared,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
 ) -> Vec<Option<CellForecast>> {
     let cells = &prepared.plan.cells;
-    let here = || (cells.len() <= MOST_CELLS).then(|| Here::of(experiment, prepared, place));
-    let here = backend::of(&experiment.backend).environment().on_machine(here).flatten();
+    let here = || (cells.len() <= MOST_CELLS).then(|| Here::of(experiment, prepared, project));
+    let here = backend::kind_of(&experiment.backend).environment().on_machine(here).flatten();
     here.map(|here| here.forecasts()).unwrap_or_default()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn forecasts(
 /// every host.
 pub(super) fn forecasts_of_any_machine(experiment: &Experiment, prepared: &Prepared) -> Vec<Vec<Option<CellForecast>>> {
     let any = || (prepared.plan.cells.len() <= MOST_CELLS).then(|| Here::anywhere(experiment, prepared));
-    match backend::of(&experiment.backend).environment().on_machine(any).flatten() {
+    match backend::kind_of(&experiment.backend).environment().on_machine(any).flatten() {
         Some(mut any) => any.at_peaks(&ANY_PEAKS),
         None => vec![Vec::new()],
     }
@@ -89,31 +89,31 @@ impl<'a> Here<'a> {
         let cells = &self.prepared.plan.cells;
         let known: Vec<Option<CellForecast>> = cells.iter().map(|cell| self.by_report(cell)).collect();
         let costs = self.costs(|index| known[index].is_none());
-        let of =
+        let forecast =
             |(index, known): (usize, &Option<CellForecast>)| known.or_else(|| self.by_costs(&cells[index], &costs));
-        known.iter().enumerate().map(of).collect()
+        known.iter().enumerate().map(forecast).collect()
     }
 
     /// Of each cell by its costs alone, where a thread of the machine is so fast, and so on.
     fn at_peaks(&mut self, peaks: &[f64]) -> Vec<Vec<Option<CellForecast>>> {
         let costs = self.costs(|_| true);
         let cells = &self.prepared.plan.cells;
-        let mut of = |peak: &f64| {
+        let mut at_peak = |peak: &f64| {
             self.nominal_peak = Some(*peak);
             cells.iter().map(|cell| self.by_costs(cell, &costs)).collect()
         };
-        peaks.iter().map(&mut of).collect()
+        peaks.iter().map(&mut at_peak).collect()
     }
 
     /// What the inferences of cells that run on the CPU cost.
     fn costs(&self, is_open: impl Fn(usize) -> bool) -> HashMap<(ModelIndex, InputIndex), Work> {
         let plan = &self.prepared.plan;
         let is_run = plan.run_somewhere();
-        let of = |(index, cell): (usize, &Cell)| {
+        let asked = |(index, cell): (usize, &Cell)| {
             let is_asked = is_open(index) && is_run[index] && self.is_on_cpu(cell);
             is_asked.then_some((cell.model(), cell.input()))
         };
-        costs(self.prepared, plan.cells.iter().enumerate().filter_map(of).collect())
+        costs(self.prepared, plan.cells.iter().enumerate().filter_map(asked).collect())
     }
 
     /// What is the same on every host.
@@ -122,8 +122,8 @@ impl<'a> Here<'a> {
         Here { experiment, prepared, reports, measured, default_threads: ANY_THREADS, nominal_peak }
     }
 
-    fn of(experiment: &'a Experiment, prepared: &'a Prepared, place: &ProjectRoot) -> Self {
-        let reports = reports_of_this_machine(place, &experiment.name);
+    fn of(experiment: &'a Experiment, prepared: &'a Prepared, project: &ProjectRoot) -> Self {
+        let reports = reports_of_this_machine(project, &experiment.name);
         let mut measured: HashMap<CellId, Vec<(usize, usize)>> = HashMap::new();
         for (number, report) in reports.iter().enumerate() {
             for (index, cell) in report.cells.iter().enumerate().filter(|(_, cell)| !cell.metrics.is_empty()) {
@@ -140,11 +140,11 @@ impl<'a> Here<'a> {
     }
 
     fn header(&self, cell: &Cell) -> Option<&ModelHeader> {
-        self.prepared.models.get(cell.model().place())?.header.as_ref()
+        self.prepared.models.get(cell.model().index())?.header.as_ref()
     }
 
     fn is_on_cpu(&self, cell: &Cell) -> bool {
-        self.experiment.devices.get(cell.device().place()).is_some_and(|device| device.provider == "cpu")
+        self.experiment.devices.get(cell.device().index()).is_some_and(|device| device.provider == "cpu")
     }
 
     /// What the newest report says that has this cell, with as many threads and a model of the same size.
@@ -170,8 +170,8 @@ impl<'a> Here<'a> {
         let bytes = self.header(cell).and_then(ModelHeader::total_bytes)?;
         let seconds = 2.0 * work.macs as f64 / (EFFICIENCY * peak) + work.bytes_moved as f64 / BYTES_PER_S;
         let sample = nanos(seconds * 1e9);
-        let load = nanos(bytes as f64 / LOAD_BYTES_PER_S * 1e9);
-        let start = Nanos(load.0.saturating_add(sample.0));
+        let session_creation = nanos(bytes as f64 / SESSION_CREATION_BYTES_PER_S * 1e9);
+        let start = Nanos(session_creation.0.saturating_add(sample.0));
         Some(CellForecast { start, sample, noise: CellForecast::TYPICAL_NOISE, source: Source::Costs })
     }
 
@@ -187,8 +187,9 @@ impl<'a> Here<'a> {
                 Some((peak["threads"].as_u64().filter(|threads| *threads > 0)?, peak["operations_per_s"].as_f64()?))
             });
             // Of another number of threads, each does as much.
-            let (of, operations) = peaks.min_by_key(|(of, _)| of.abs_diff(u64::from(threads)))?;
-            Some(operations * f64::from(threads) / of as f64)
+            let (of_threads, operations) =
+                peaks.min_by_key(|(of_threads, _)| of_threads.abs_diff(u64::from(threads)))?;
+            Some(operations * f64::from(threads) / of_threads as f64)
         });
         let peak = seen.or_else(|| Some(NOMINAL * self.nominal_peak? * f64::from(threads)));
         peak.filter(|peak| peak.is_finite() && *peak > 0.0)
@@ -229,11 +230,11 @@ fn costs(
     let mut costs = HashMap::new();
     let mut loaded = None;
     for (model, input) in inferences.into_iter().take(MOST_COSTED) {
-        if loaded.as_ref().is_none_or(|(of, _)| *of != model) {
-            loaded = Some((model, load(prepared, model)));
+        if loaded.as_ref().is_none_or(|(known, _)| *known != model) {
+            loaded = Some((model, read_graph(prepared, model)));
         }
         let Some((_, Some(graph))) = &loaded else { continue };
-        let Some(shapes) = prepared.models[model.place()].shapes.get(&input) else { continue };
+        let Some(shapes) = prepared.models[model.index()].shapes.get(&input) else { continue };
         let cost = onnx::cost::cost(graph, &onnx::infer::infer(graph, &shapes.tensors));
         if let Some(macs) = cost.macs {
             costs.insert((model, input), Work { macs, bytes_moved: cost.bytes_moved.unwrap_or(0) });
@@ -242,8 +243,8 @@ fn costs(
     costs
 }
 
-fn load(prepared: &Prepared, model: ModelIndex) -> Option<onnx::proto::ModelProto> {
-    onnx::load_graph(prepared.models.get(model.place())?.path()?).ok()
+fn read_graph(prepared: &Prepared, model: ModelIndex) -> Option<onnx::proto::ModelProto> {
+    onnx::load_graph(prepared.models.get(model.index())?.path()?).ok()
 }
 
 /// Whole nanoseconds; what is no time is none.
@@ -296,8 +297,8 @@ mod tests {
         let text = format!("models: {model}\ninputs: {{ batch: [1, 64] }}\n");
         let loaded = spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
         let prepared = crate::run::prepare(&loaded.experiment).unwrap();
-        let place = ProjectRoot { root: folder.path().to_owned() };
-        let mut here = Here::of(&loaded.experiment, &prepared, &place);
+        let project = ProjectRoot { root: folder.path().to_owned() };
+        let mut here = Here::of(&loaded.experiment, &prepared, &project);
         let cells = &prepared.plan.cells;
         let costs = costs(&prepared, cells.iter().map(|cell| (cell.model(), cell.input())).collect());
         here.nominal_peak = None;
@@ -315,15 +316,15 @@ mod tests {
         let text = format!("models: {model}\ninputs: {{ batch: 1 }}\nvariants: [{{ name: fp32, threads: 1 }}]\n");
         let loaded = spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
         let prepared = crate::run::prepare(&loaded.experiment).unwrap();
-        let place = ProjectRoot { root: folder.path().to_owned() };
+        let project = ProjectRoot { root: folder.path().to_owned() };
         let cells = &prepared.plan.cells;
         let mut there = cell(serde_json::json!({ "latency_ns": { "value": 1e6, "n": 3 } }), serde_json::json!({}));
         there.id = cells[0].id;
         let bytes = std::fs::metadata(model).unwrap().len();
         for (bytes, source) in [(bytes + 1, Source::Costs), (bytes, Source::Report)] {
             let models = format!(r#"[{{ "name": "digits-cnn", "bytes": {bytes} }}]"#);
-            write(&place.report("x"), "2026-01-01T00:00:00Z", true, &models, serde_json::json!([there]));
-            let found = forecasts(&loaded.experiment, &prepared, &place);
+            write(&project.report("x"), "2026-01-01T00:00:00Z", true, &models, serde_json::json!([there]));
+            let found = forecasts(&loaded.experiment, &prepared, &project);
             // Without a clock or a known unit the data sheet says nothing.
             let is_known = nominal_peak_of_core(&Kernel::here()).is_some() || source == Source::Report;
             assert_eq!(found[0].map(|expected| expected.source), is_known.then_some(source));

@@ -19,17 +19,17 @@ use record::{ProjectRoot, StoreError, write_whole};
 use statistics::SessionSpread;
 
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
-    let experiment = &experiment(&place, arguments)?;
-    let (mut points, unread) = committed(&place, experiment, arguments, ui)?;
+    let project = ProjectRoot::here()?;
+    let experiment = &experiment(&project, arguments)?;
+    let (mut points, unread) = committed(&project, experiment, arguments, ui)?;
     if !arguments.committed {
-        add_records(&place, experiment, &mut points);
+        add_records(&project, experiment, &mut points);
     }
     if points.is_empty() {
         if let Some(error) = unread {
             return Err(error.into());
         }
-        let known = experiments(&place);
+        let known = experiments(&project);
         let help = if known.is_empty() {
             "there are no committed reports and no records".to_owned()
         } else {
@@ -40,8 +40,8 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let skipped = points.len().saturating_sub(arguments.last.map_or(usize::MAX, |last| last as usize));
     points.drain(..skipped);
     let is_wanted = wanted(arguments.only.as_deref(), &points)?;
-    let own = own_metrics(&points);
-    let metric = arguments.metric.read(&own).map_err(no_metric)?;
+    let own_metrics = own_metrics(&points);
+    let metric = arguments.metric.read(&own_metrics).map_err(no_metric)?;
     let found = history(experiment, &points, metric, &is_wanted);
     if found.series.is_empty() {
         let help = "use another --metric, or select other cells with --only";
@@ -67,11 +67,11 @@ pub(super) fn no_metric(problem: String) -> Error {
 }
 
 /// The experiment that is named, or the only one.
-fn experiment(place: &ProjectRoot, arguments: &HistoryArgs) -> Result<String, Error> {
+fn experiment(project: &ProjectRoot, arguments: &HistoryArgs) -> Result<String, Error> {
     if let Some(name) = &arguments.experiment {
         return Ok(name.clone());
     }
-    match experiments(place).as_slice() {
+    match experiments(project).as_slice() {
         [only] => Ok(only.clone()),
         [] => Err(Error::refused(
             "there are no committed reports and no records",
@@ -83,27 +83,27 @@ fn experiment(place: &ProjectRoot, arguments: &HistoryArgs) -> Result<String, Er
     }
 }
 
-/// More of a history than this is not read for what it says about sessions.
+/// A history longer than this is not read for how far measurements at different times are apart.
 const MOST_BYTES: u64 = 32 << 20;
 
 /// Nor more reports.
 const MOST_POINTS: usize = 32;
 
-/// How much each cell differs from session to session, where the history up to the older side says it: from five sessions
-/// on, in the stretch that the older side belongs to (method 6.2).
+/// How much each cell differs between measurements at different times, if the history up to the older side has at least
+/// five of them in the stretch that the older side belongs to (method 6.2).
 pub(super) fn spreads(
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     source: &Source,
     baseline: &Side,
     candidate: &Side,
     metrics: &[MetricReference],
 ) -> Result<Spreads, Error> {
-    let repository = Repository::around(&place.root).ok().flatten();
+    let repository = Repository::around(&project.root).ok().flatten();
     let (Source::Commit { hash, .. }, Some(repository)) = (source, repository) else {
         return Ok(Spreads::default());
     };
     let experiment = &baseline.results.experiment;
-    let path = path_of_report(place, &repository, experiment);
+    let path = path_of_report(project, &repository, experiment);
     let mut commits = repository.commits_of(hash, &path);
     let size = commits.last().and_then(|(newest, _)| repository.size(newest, &path)).unwrap_or(u64::MAX);
     let most = usize::try_from(MOST_BYTES / size.max(1)).unwrap_or(MOST_POINTS).min(MOST_POINTS);
@@ -124,8 +124,8 @@ pub(super) fn spreads(
 }
 
 /// The repository around the reports; warns where git refuses it, and where older commits are missing from it.
-pub(super) fn readable(place: &ProjectRoot, ui: &Ui) -> Option<Repository> {
-    match Repository::around(&place.root) {
+pub(super) fn readable(project: &ProjectRoot, ui: &Ui) -> Option<Repository> {
+    match Repository::around(&project.root) {
         Ok(repository) => {
             if repository.as_ref().is_some_and(Repository::is_shallow) {
                 ui.note(&format!("warning: this clone is shallow, so older reports are missing ({UNSHALLOW})"));
@@ -144,12 +144,12 @@ pub(super) fn readable(place: &ProjectRoot, ui: &Ui) -> Option<Repository> {
 type Found = (Vec<Point>, Option<StoreError>);
 
 /// The reports that commits have.
-fn committed(place: &ProjectRoot, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Found, Error> {
-    let Some(repository) = readable(place, ui) else { return Ok(Found::default()) };
+fn committed(project: &ProjectRoot, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Found, Error> {
+    let Some(repository) = readable(project, ui) else { return Ok(Found::default()) };
     let Some(head) = head(&repository, &arguments.revision)? else { return Ok(Found::default()) };
     let columns: Vec<String> = arguments.metric.read(&[]).iter().map(MetricReference::column).collect();
     let wanted = Wanted { metrics: &columns, claims: false };
-    Ok(points_until(&head, (place, &repository), experiment, wanted, ui))
+    Ok(points_until(&head, (project, &repository), experiment, wanted, ui))
 }
 
 /// The commit of a revision; `None` for the `HEAD` of a repository without a commit.
@@ -167,14 +167,14 @@ pub(super) fn head(repository: &Repository, revision: &str) -> Result<Option<Str
 /// The reports of an experiment that the commits up to `head` have.
 pub(super) fn points_until(
     head: &str,
-    (place, repository): (&ProjectRoot, &Repository),
+    (project, repository): (&ProjectRoot, &Repository),
     experiment: &str,
     wanted: Wanted<'_>,
     ui: &Ui,
 ) -> Found {
     let mut found = Found::default();
-    // One report that cannot be read hides none of the others.
-    for point in all_points((place, repository), experiment, head, wanted) {
+    // One report that cannot be read does not hide the rest.
+    for point in all_points((project, repository), experiment, head, wanted) {
         match point {
             Ok(point) => found.0.push(point),
             Err(error) => {
@@ -187,9 +187,9 @@ pub(super) fn points_until(
 }
 
 /// Adds what was measured here and never committed; times of one form sort as texts.
-fn add_records(place: &ProjectRoot, experiment: &str, points: &mut Vec<Point>) {
+fn add_records(project: &ProjectRoot, experiment: &str, points: &mut Vec<Point>) {
     let known: HashSet<String> = points.iter().map(|point| point.results.record.clone()).collect();
-    let folders = std::fs::read_dir(place.records(experiment)).into_iter().flatten().flatten();
+    let folders = std::fs::read_dir(project.records(experiment)).into_iter().flatten().flatten();
     let is_whole = |results: &Results| {
         // What was merged from several machines has other cells.
         let is_of_one = results.cells.iter().all(|cell| Device::machine_in(cell.names.device()).is_none());

@@ -21,7 +21,7 @@ use base::name::{fitting_or, names_of_files};
 use base::printable::printable_line;
 use experiment::{Network, ZOO};
 use files::scratch::Scratch;
-use onnx::zoo::{Settings, of, signature};
+use onnx::zoo::{Settings, architecture_of, signature};
 use onnx::{Interface, Stored};
 use prepare::models::ObtainError;
 use reading::yaml::scalar;
@@ -60,7 +60,7 @@ impl Model {
     fn all(word: &Path) -> Result<Vec<Model>, Error> {
         if let Some(name) = word.to_str().and_then(|text| text.strip_prefix(ZOO)) {
             let network = zoo::network(name)?;
-            let signature = signature(of(network), &Settings::default())
+            let signature = signature(architecture_of(network), &Settings::default())
                 .map_err(|problem| ObtainError::Zoo { model: name.to_owned(), problem })?;
             return Ok(vec![Model { source: Source::Zoo(network), interface: signature.into(), stored: None }]);
         }
@@ -130,10 +130,11 @@ pub(super) fn link_unnameable(models: &mut [Model]) -> Result<Option<Scratch>, E
 
 /// The models that a specification in a folder can name; says which ones it cannot.
 fn nameable(models: Vec<Model>, folder: Option<&Path>, ui: &Ui) -> Result<Vec<Model>, Error> {
-    let (models, others): (Vec<Model>, Vec<Model>) = models.into_iter().partition(|model| model.is_nameable(folder));
+    let (models, unnameable): (Vec<Model>, Vec<Model>) =
+        models.into_iter().partition(|model| model.is_nameable(folder));
     let help = "rename it; `perfrun inspect`, `perfrun convert` and a quick look take it as it is";
-    for other in &others {
-        let Source::File(path) = &other.source else { continue };
+    for model in &unnameable {
+        let Source::File(path) = &model.source else { continue };
         let message = format!("the name of {} is not UTF-8, so no specification can hold it", path.display());
         if models.is_empty() {
             return Err(Error::refused(message, help));
@@ -156,14 +157,14 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let file = absolute(Path::new(""), &target);
     let folder = file.parent().unwrap_or(Path::new("/"));
     let models = nameable(models, Some(folder), ui)?;
-    let place = ProjectRoot::of(&file)?;
-    let own_schema = Some(place.root.join(OWN_SCHEMA)).filter(|path| is_schema(path));
-    let schema = own_schema.clone().unwrap_or_else(|| place.schema());
+    let project = ProjectRoot::of(&file)?;
+    let own_schema = Some(project.root.join(OWN_SCHEMA)).filter(|path| is_schema(path));
+    let schema = own_schema.clone().unwrap_or_else(|| project.schema());
     let line = format!("# yaml-language-server: $schema={}\n", path_from(folder, &schema).to_string_lossy());
     write_new(&target, &(line + &text_for(&name, &models, Some(folder), arguments)?))?;
     let mut written = target.display().to_string();
     if own_schema.is_none() {
-        place.create_store()?;
+        project.create_store()?;
         write_whole(&schema, spec::schema_text().as_bytes())?;
         written = format!(
             "{written}, and {} for editors",
@@ -209,7 +210,7 @@ pub(super) fn write_new(target: &Path, text: &str) -> Result<(), Error> {
         _ => Error::write(target, source),
     };
     // It appears whole, or not at all on a full disk.
-    let mut file = plain_file::temporary_beside(target).map_err(failed)?;
+    let mut file = plain_file::temporary_sibling(target).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.persist_noclobber(target).map(drop).map_err(|error| failed(error.error))
 }
@@ -306,8 +307,8 @@ fn precisions(models: &[Model]) -> String {
     let have = |precision: &str| {
         models.iter().all(|model| model.stored.as_ref().is_some_and(|stored| stored.holds == precision))
     };
-    let others = ["fp16", "int8"].into_iter().filter(|precision| models.is_empty() || !have(precision));
-    std::iter::once(entry).chain(others).collect::<Vec<_>>().join(", ")
+    let missing = ["fp16", "int8"].into_iter().filter(|precision| models.is_empty() || !have(precision));
+    std::iter::once(entry).chain(missing).collect::<Vec<_>>().join(", ")
 }
 
 /// A line for more variants, in place of the one that is there; none for models that no more can be made of.
@@ -351,7 +352,7 @@ measure:
   # profile: true                        # where the time goes, by operator
   # load: { clients: [1, 2, 4] }         # in place of `stop`: latency with several callers; or `{ rate: 50/s }`
 
-# Real data, for accuracy beside speed and for int8: `perfrun explain dataset`.
+# Real data, for accuracy as well as speed, and for int8: `perfrun explain dataset`.
 # dataset: { file: data.npz, labels: labels, metrics: [top1] }
 
 # The question that the report answers: the best cell within bounds.

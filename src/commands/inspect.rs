@@ -240,14 +240,14 @@ fn spaced(number: u64) -> String {
 }
 
 fn size(header: &ModelHeader) -> String {
-    let own = format::bytes(header.file_bytes);
+    let own_size = format::bytes(header.file_bytes);
     if header.external_files.is_empty() {
-        return own;
+        return own_size;
     }
     let files: Vec<&str> = header.external_files.iter().map(|file| file.location.as_str()).collect();
     match header.total_bytes() {
         Some(total) => format!("{} with external data in {}", format::bytes(total), files.join(", ")),
-        None => format!("{own}; external data is missing: {}", files.join(", ")),
+        None => format!("{own_size}; external data is missing: {}", files.join(", ")),
     }
 }
 

@@ -21,38 +21,40 @@ use worker::backend;
 ///
 /// A library that cannot be had.
 pub(super) fn obtain(experiment: &Experiment, plan: &Plan, named: Option<&Path>, ui: &Ui) -> Result<Libraries, Error> {
-    let backend = backend::of(&experiment.backend);
+    let backend = backend::kind_of(&experiment.backend);
     info!("backend: {}", backend.title());
     if backend.library().is_none() {
         return Ok(Libraries::default());
     }
     let cache = runtime::cache_folder();
-    let mut tell = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
-    let runtimes = runtimes(experiment, plan, named, &cache, &mut tell)?;
+    let mut report_progress = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
+    let runtimes = runtimes(experiment, plan, named, &cache, &mut report_progress)?;
     let mut libraries = Libraries { runtimes, ..Libraries::default() };
     for (_, cell) in plan.runnable() {
-        let index = experiment.runtime_index(cell.variant(), cell.runtime()).place();
+        let index = experiment.runtime_index(cell.variant(), cell.runtime()).index();
         let program = experiment.runtimes.get(index).and_then(|runtime| runtime.program.as_ref());
-        if let (Some(program), Entry::Vacant(place)) = (program, libraries.programs.entry(index)) {
+        if let (Some(program), Entry::Vacant(entry)) = (program, libraries.programs.entry(index)) {
             let failed = |source| ObtainError::Cache { path: cache.clone(), source };
-            place.insert(programs::prepare(program, &cache).map_err(failed)?);
+            entry.insert(programs::prepare(program, &cache).map_err(failed)?);
         }
     }
     for (_, cell) in plan.runnable() {
         let device = &experiment.devices[cell.device()];
-        let runtime = experiment.runtime_index(cell.variant(), cell.runtime()).place();
+        let runtime = experiment.runtime_index(cell.variant(), cell.runtime()).index();
         if libraries.programs.contains_key(&runtime) {
             continue;
         }
         if libraries.plugins.contains_key(&device.provider) {
             continue;
         }
-        let own = experiment.plugins.get(&device.provider);
+        let named_path = experiment.plugins.get(&device.provider);
         let runtime = experiment.runtimes.get(runtime);
         let has_it_built_in = || runtime.is_some_and(|runtime| runtime.has_built_in(&device.provider));
-        let plugin = match (own, Provider::of(device).and_then(Provider::plugin)) {
+        let plugin = match (named_path, Provider::of(device).and_then(Provider::plugin)) {
             (Some(path), _) => Some(runtime::named_plugin(path)?),
-            (None, Some(plugin)) if !has_it_built_in() => Some(runtime::install_plugin(plugin, &cache, &mut tell)?),
+            (None, Some(plugin)) if !has_it_built_in() => {
+                Some(runtime::install_plugin(plugin, &cache, &mut report_progress)?)
+            }
             _ => None,
         };
         libraries.plugins.extend(plugin.map(|plugin| (device.provider.clone(), plugin)));
@@ -68,16 +70,23 @@ fn runtimes(
     plan: &Plan,
     named: Option<&Path>,
     cache: &Path,
-    tell: &mut dyn FnMut(&Progress),
+    report_progress: &mut dyn FnMut(&Progress),
 ) -> Result<Vec<Option<Library>>, Error> {
     let package = |runtime: usize| package(experiment, plan, runtime);
     if experiment.runtimes.is_empty() {
-        return Ok(vec![Some(runtime::find_or_install(named, package(0).unwrap_or_default(), cache, tell)?)]);
+        return Ok(vec![Some(runtime::find_or_install(
+            named,
+            package(0).unwrap_or_default(),
+            cache,
+            report_progress,
+        )?)]);
     }
     named.map_or(Ok(()), |path| check_named(experiment, path))?;
     let library = |(index, entry): (usize, &Runtime)| match package(index) {
-        Some(package) if is_usual(entry) => Ok(Some(runtime::find_or_install(named, package, cache, tell)?)),
-        Some(package) if entry.program.is_none() => Ok(runtime::of_specification(entry, package, cache, tell)?),
+        Some(package) if is_usual(entry) => Ok(Some(runtime::find_or_install(named, package, cache, report_progress)?)),
+        Some(package) if entry.program.is_none() => {
+            Ok(runtime::of_specification(entry, package, cache, report_progress)?)
+        }
         _ => Ok(None),
     };
     experiment.runtimes.iter().enumerate().map(library).collect()
@@ -104,8 +113,8 @@ fn check_named(experiment: &Experiment, path: &Path) -> Result<(), Error> {
 /// # Errors
 ///
 /// As in a run: one that is not there, and one where the specification names its own.
-pub(super) fn tell_named(experiment: &Experiment, path: &Path, ui: &Ui) -> Result<(), Error> {
-    if backend::of(&experiment.backend).library().is_none() {
+pub(super) fn print_named(experiment: &Experiment, path: &Path, ui: &Ui) -> Result<(), Error> {
+    if backend::kind_of(&experiment.backend).library().is_none() {
         return Ok(());
     }
     check_named(experiment, path)?;
@@ -121,7 +130,7 @@ fn package(experiment: &Experiment, plan: &Plan, runtime: usize) -> Option<Packa
     let cells = || {
         plan.runnable()
             .map(|(_, cell)| cell)
-            .filter(|cell| experiment.runtime_index(cell.variant(), cell.runtime()).place() == runtime)
+            .filter(|cell| experiment.runtime_index(cell.variant(), cell.runtime()).index() == runtime)
     };
     cells().next()?;
     let of_device = cells().find_map(|cell| match Provider::of(&experiment.devices[cell.device()])?.supply {

@@ -20,12 +20,12 @@ use record::{Manifest, ProjectRoot, Record};
 use report::format::{bytes, count};
 use report::page::{Table, TableCell, TableColumn};
 
-/// A record among others.
+/// A row of the list.
 #[derive(Debug, Serialize)]
 struct Listed {
     experiment: String,
     record: String,
-    /// When its first session began: UTC, RFC 3339.
+    /// When its first invocation began: UTC, RFC 3339.
     measured: Option<String>,
     commit: Option<String>,
     /// Cells that are run.
@@ -38,8 +38,8 @@ struct Listed {
 }
 
 pub(super) fn list(arguments: &ListArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
-    let listed: Vec<Listed> = place.all_records().iter().rev().map(|folder| Listed::of(folder)).collect();
+    let project = ProjectRoot::here()?;
+    let listed: Vec<Listed> = project.all_records().iter().rev().map(|folder| Listed::of(folder)).collect();
     if arguments.json {
         return print_json(ui, &listed);
     }
@@ -83,7 +83,7 @@ impl Listed {
         Listed {
             experiment,
             record,
-            measured: manifest.findings.sessions.first().map(|session| session.started.clone()),
+            measured: manifest.findings.invocations.first().map(|invocation| invocation.started.clone()),
             commit: manifest.revision.as_ref().map(|revision| revision.commit.clone()),
             cells: manifest.plan.runnable().count(),
             grade: judged.detectable_effect.grade.map(Grade::letter),
@@ -114,19 +114,19 @@ fn overview(listed: &[Listed]) -> Table {
         TableColumn::number("size"),
         TableColumn::text("state"),
     ];
-    let row = |one: &Listed| {
+    let row = |listed: &Listed| {
         // `2026-11-20T10:11:12Z` to the minute.
-        let measured = one.measured.as_deref().map(|time| time.get(..16).unwrap_or(time).replace('T', " "));
-        let commit = one.commit.as_deref().map(|commit| commit.get(..7).unwrap_or(commit).to_owned());
+        let measured = listed.measured.as_deref().map(|time| time.get(..16).unwrap_or(time).replace('T', " "));
+        let commit = listed.commit.as_deref().map(|commit| commit.get(..7).unwrap_or(commit).to_owned());
         let texts = [
-            one.experiment.clone(),
-            one.record.clone(),
+            listed.experiment.clone(),
+            listed.record.clone(),
             measured.unwrap_or_default(),
             commit.unwrap_or_default(),
-            one.cells.to_string(),
-            one.grade.unwrap_or("-").to_owned(),
-            bytes(one.bytes),
-            one.state.clone(),
+            listed.cells.to_string(),
+            listed.grade.unwrap_or("-").to_owned(),
+            bytes(listed.bytes),
+            listed.state.clone(),
         ];
         texts.map(TableCell::from).to_vec()
     };
@@ -134,13 +134,13 @@ fn overview(listed: &[Listed]) -> Table {
 }
 
 pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
-    let going = superfluous(&place, arguments)?;
+    let project = ProjectRoot::here()?;
+    let going = superfluous(&project, arguments)?;
     if going.is_empty() {
         return print(ui, "nothing to remove\n");
     }
     let all: u64 = going.iter().map(|folder| size(folder)).sum();
-    let lines: Vec<String> = going.iter().map(|folder| place.relative(folder)).collect();
+    let lines: Vec<String> = going.iter().map(|folder| project.relative(folder)).collect();
     print(ui, &format!("{}\n", lines.join("\n")))?;
     let what = format!("{}, {}", count(going.len() as u64, "record"), bytes(all));
     if !arguments.yes && !confirmed(&what, ui)? {
@@ -156,17 +156,17 @@ pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
 }
 
 /// The records that are older than the newest complete one of their experiment, but for the newest whole ones and those
-/// that a committed report is made from. One that was interrupted, or a quick look, takes no place of a whole one, and
-/// what is newer than what stays may still be measured.
-fn superfluous(place: &ProjectRoot, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
-    let reported = reported(place)?;
+/// that a committed report is made from. An interrupted record or a quick look does not count as the newest
+/// whole one, and a record newer than those that stay may still be measured.
+fn superfluous(project: &ProjectRoot, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
+    let reported = reported(project)?;
     let mut by_experiment: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-    for folder in place.all_records() {
+    for folder in project.all_records() {
         let experiment = folder.parent().unwrap_or(&folder).to_owned();
         by_experiment.entry(experiment).or_default().push(folder);
     }
     if let Some(wanted) =
-        arguments.experiments.iter().find(|wanted| !by_experiment.keys().any(|own| name_of(own) == **wanted))
+        arguments.experiments.iter().find(|wanted| !by_experiment.keys().any(|folder| name_of(folder) == **wanted))
     {
         return Err(Error::refused(format!("no record of `{wanted}`"), "`perfrun list` shows what is here"));
     }
@@ -201,8 +201,8 @@ fn is_whole(manifest: &Manifest) -> bool {
 /// # Errors
 ///
 /// A report that cannot be read: its record would be taken for one that nobody needs.
-fn reported(place: &ProjectRoot) -> Result<BTreeSet<String>, Error> {
-    let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
+fn reported(project: &ProjectRoot) -> Result<BTreeSet<String>, Error> {
+    let folders = std::fs::read_dir(project.root.join("reports")).into_iter().flatten().flatten();
     let files = folders.map(|entry| entry.path().join(results::FILE)).filter(|file| file.is_file());
     files.map(|file| Ok(results::read(&file)?.record)).collect()
 }

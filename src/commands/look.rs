@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let overrides = Overrides { quick: true, ..arguments.overrides.clone() };
     // What messages call the text: there is no file. The record lies where perfrun runs, not where the models do.
     let shown = PathBuf::from(words(&arguments.specs));
-    let place = ProjectRoot::here()?;
+    let project = ProjectRoot::here()?;
     let mut loaded = specs::parse(&shown, &text, Path::new("/"), &overrides)?;
     specs::obtain(&mut loaded, true, interrupts, ui)?;
     ui.warnings(&loaded.warnings);
@@ -58,20 +58,20 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut narrowed = Overrides { quick: false, ..arguments.overrides.clone() };
     narrowed.set.retain(|change| !change.starts_with("measure.load.") && !change.starts_with(DEVICES));
     let restrictions = specs::restrictions(&narrowed);
-    run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)
+    run::measure_one((&shown, &project), &loaded, &quick, restrictions, interrupts, ui)
 }
 
 /// The command that writes a specification of the same models under the same load, and what else to write into it.
 fn kept_by(arguments: &RunArgs) -> String {
     const LOAD: [(&str, &str); 2] = [("measure.load.rate=", "--rate"), ("measure.load.bound.p99=", "--p99")];
-    let (mut command, mut others) = (format!("perfrun init {}", words(&arguments.specs)), Vec::new());
+    let (mut command, mut remaining) = (format!("perfrun init {}", words(&arguments.specs)), Vec::new());
     for change in &arguments.overrides.set {
         match LOAD.iter().find_map(|(key, flag)| Some((flag, change.strip_prefix(*key)?))) {
             Some((flag, value)) => command += &format!(" {flag} {}", shell::word(value)),
-            None => others.push(format!("`{change}`")),
+            None => remaining.push(format!("`{change}`")),
         }
     }
-    if others.is_empty() { command } else { format!("{command} (then set {} in its file)", list(&others)) }
+    if remaining.is_empty() { command } else { format!("{command} (then set {} in its file)", list(&remaining)) }
 }
 
 /// The GPU that is looked at unasked, where it is.
@@ -82,9 +82,9 @@ const DEVICES: &str = "devices=";
 
 /// Whether there is a runtime for the GPU, fetched where that can be done: a look at the CPU alone is better than none.
 fn has_gpu_runtime(arguments: &RunArgs, ui: &Ui) -> bool {
-    let mut tell = |progress: &runtime::Progress| ui.labelled("runtime", &progress.to_string());
+    let mut report_progress = |progress: &runtime::Progress| ui.labelled("runtime", &progress.to_string());
     let (named, cache) = (arguments.runtime.as_deref(), runtime::cache_folder());
-    match runtime::find_or_install(named, Package::OnnxruntimeGpu, &cache, &mut tell) {
+    match runtime::find_or_install(named, Package::OnnxruntimeGpu, &cache, &mut report_progress) {
         Ok(_) => true,
         Err(error) => {
             ui.labelled("left out", &format!("{GPU}: {error}"));
@@ -123,17 +123,17 @@ fn sizes(experiment: &Experiment) -> Vec<String> {
         named.chain(shapes).collect::<Vec<String>>().join(", ")
     };
     let all = experiment.inputs.first().map(sizes);
-    let own = experiment.models.iter().filter_map(|model| {
+    let of_models = experiment.models.iter().filter_map(|model| {
         let point = model.inputs.as_ref()?.first()?;
         Some(format!("{}: {}", model.name, sizes(point)))
     });
-    let lines: Vec<String> = all.into_iter().filter(|all| !all.is_empty()).chain(own).collect();
+    let lines: Vec<String> = all.into_iter().filter(|all| !all.is_empty()).chain(of_models).collect();
     let first = experiment.inputs.first();
     let how = match first.and_then(|point| Some((&point.name, point.shapes.keys().next()?))) {
         Some((point, tensor)) => format!("; `--set 'inputs.{point}.shapes.{tensor}=[...]'` changes a shape"),
         None => "; `--set inputs.NAME=SIZE` changes one".to_owned(),
     };
-    lines.into_iter().enumerate().map(|(place, line)| if place == 0 { line + &how } else { line }).collect()
+    lines.into_iter().enumerate().map(|(index, line)| if index == 0 { line + &how } else { line }).collect()
 }
 
 /// The models as they were typed.

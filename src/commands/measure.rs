@@ -16,7 +16,7 @@ use worker::Interrupts;
 pub(super) struct Measurement<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) file: &'a Path,
-    pub(super) place: &'a ProjectRoot,
+    pub(super) project: &'a ProjectRoot,
     pub(super) wishes: Wishes<'a>,
     /// What the command line changes.
     pub(super) overrides: &'a Overrides,
@@ -47,16 +47,16 @@ pub(super) fn measure_until_stopped(
     interrupts: &Interrupts,
     ui: &Ui,
 ) -> Result<Option<(Job, ExitCode)>, Error> {
-    let Measurement { loaded, file, place, wishes, overrides, restrictions } = what;
+    let Measurement { loaded, file, project, wishes, overrides, restrictions } = what;
     let mut prepared = run::prepare(&loaded.experiment)?;
     specs::select(&mut prepared, loaded, overrides)?;
-    let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes, place, interrupts, ui)?;
+    let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes, project, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(None) };
     if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
         return Ok(None);
     }
     let provenance = admission.provenance((loaded, file), &overrides.set, restrictions, false);
-    let mut job = run::create(prepared, place, provenance)?;
+    let mut job = run::create(prepared, project, provenance)?;
     match admission.execute(&mut job, interrupts, ui)? {
         Ended::Complete => {}
         Ended::Interrupted => return Ok(Some((job, ExitCode::Interrupted))),

@@ -17,27 +17,27 @@ use record::{MachineUsed, ProjectRoot, Record, provenance};
 use report::Format;
 
 pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
+    let project = ProjectRoot::here()?;
     let (mut parts, mut missing) = (Vec::new(), Vec::new());
     let mut is_of_shards = false;
     // Samples are read when the new record is written, from where archives were unpacked.
     let mut unpacked = Vec::new();
     for text in &arguments.records {
-        let (name, path) = named(&place, text);
-        if place.record(path).is_some() || !Path::new(path).is_dir() {
-            let record = records::open(&place, path)?;
+        let (name, path) = named(&project, text);
+        if project.record(path).is_some() || !Path::new(path).is_dir() {
+            let record = records::open(&project, path)?;
             Hold::check_free(&record.folder)?;
-            parts.extend(parts_of(&place, record, name)?);
+            parts.extend(parts_of(&project, record, name)?);
             continue;
         }
         is_of_shards = true;
         let gathered = gather(Path::new(path))?;
-        let of = name.map_or_else(String::new, |name| format!("{name} "));
+        let prefix = name.map_or_else(String::new, |name| format!("{name} "));
         for archive in &gathered.unreadable {
             ui.note(&format!("warning: {archive}"));
         }
         let known = submit::why_missing(Path::new(path));
-        let why = |shard: &Shard| format!("{of}{}", why_missing(&gathered, *shard, &known));
+        let why = |shard: &Shard| format!("{prefix}{}", why_missing(&gathered, *shard, &known));
         missing.extend(gathered.missing().iter().map(why));
         for found in gathered.complete() {
             parts.push(part_of(Record::open(&found.folder)?, name));
@@ -54,9 +54,9 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         _ => {}
     }
     if is_of_shards && arguments.records.len() == 1 {
-        tell_machines(&parts, ui);
+        warn_of_machines(&parts, ui);
     }
-    let code = write(&place, &parts, arguments, ui)?;
+    let code = write(&project, &parts, arguments, ui)?;
     for line in &missing {
         ui.labelled("missing", line);
     }
@@ -102,7 +102,7 @@ fn why_missing(gathered: &Gathered, shard: Shard, known: &BTreeMap<u32, String>)
 }
 
 /// Verdicts hold within a machine; whoever asked for shards may not know that there were several.
-fn tell_machines(parts: &[Part], ui: &Ui) {
+fn warn_of_machines(parts: &[Part], ui: &Ui) {
     let mut machines: Vec<&str> = parts.iter().map(|part| part.machine.as_str()).collect();
     machines.sort_unstable();
     machines.dedup();
@@ -115,13 +115,13 @@ fn tell_machines(parts: &[Part], ui: &Ui) {
 }
 
 /// Merges, writes the record and its report.
-fn write(place: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
+fn write(project: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     check_names(parts)?;
     let refused = |error: MergeError| Error::refused(error.to_string(), error.hint());
     // The name of the new record is part of it, and nothing is written before it is known that it can be made.
     merge(parts, String::new()).map_err(refused)?;
     let experiment = &parts[0].manifest.experiment.name;
-    let folder = place.new_record(experiment, &record::now())?;
+    let folder = project.new_record(experiment, &record::now())?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (manifest, runs) = merge(parts, name).map_err(refused)?;
     let record = Record::write(folder, manifest, runs)?;
@@ -132,8 +132,8 @@ fn write(place: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) ->
         machine: None,
         here: provenance::machine(&manifest.host),
     };
-    // A report of several machines stands beside those of one.
-    let now = plain_file::text(&place.root.join(&manifest.spec.path));
+    // A report of several machines is written next to those of one machine.
+    let now = plain_file::text(&project.root.join(&manifest.spec.path));
     let is_current = now.is_ok_and(|text| text == manifest.spec.text);
     if !is_current && arguments.output.is_none() {
         ui.note(&format!(
@@ -142,7 +142,7 @@ fn write(place: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) ->
         ));
     }
     let is_whole = is_current && manifest.restrictions.is_empty() && manifest.machines.len() == 1 && !manifest.quick;
-    let target = choose(place, experiment, is_whole, &wanted);
+    let target = choose(project, experiment, is_whole, &wanted);
     if let Some(note) = &target.note {
         ui.note(note);
     }
@@ -154,22 +154,22 @@ fn write(place: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) ->
 }
 
 /// The name of a machine, where one stands before a record or folder.
-fn named<'a>(place: &ProjectRoot, text: &'a str) -> (Option<&'a str>, &'a str) {
-    let named = text.split_once('=').filter(|(name, _)| is_name(name) && place.record(text).is_none());
+fn named<'a>(project: &ProjectRoot, text: &'a str) -> (Option<&'a str>, &'a str) {
+    let named = text.split_once('=').filter(|(name, _)| is_name(name) && project.record(text).is_none());
     named.map_or((None, text), |(name, record)| (Some(name), record))
 }
 
 /// The record as a part; one that was merged from several machines is the records that it was made from.
-fn parts_of(place: &ProjectRoot, record: Record, name: Option<&str>) -> Result<Vec<Part>, Error> {
+fn parts_of(project: &ProjectRoot, record: Record, name: Option<&str>) -> Result<Vec<Part>, Error> {
     let machines = &record.manifest.machines;
     if machines.len() < 2 {
         return Ok(vec![part_of(record, name)]);
     }
     let of_machine = |machine: &MachineUsed| {
-        let part = |own: &String| match place.record(own) {
+        let part = |record_name: &String| match project.record(record_name) {
             Some(folder) => Ok(part_of(Record::open(&folder)?, Some(&machine.name))),
             None => {
-                let message = format!("{} was merged from {own}, which is not here", record.manifest.record);
+                let message = format!("{} was merged from {record_name}, which is not here", record.manifest.record);
                 Err(Error::refused(
                     message,
                     "bring it here: `perfrun export` where it was measured, then `perfrun import`",
@@ -187,31 +187,31 @@ fn parts_of(place: &ProjectRoot, record: Record, name: Option<&str>) -> Result<V
 ///
 /// Records that the first was merged from and that are not here, and a machine that it has already.
 pub(super) fn add_machine(
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     fleet: Record,
     (name, new): (Option<&str>, Record),
     output: &Path,
     ui: &Ui,
 ) -> Result<ExitCode, Error> {
-    let mut parts = parts_of(place, fleet, None)?;
+    let mut parts = parts_of(project, fleet, None)?;
     parts.push(part_of(new, name));
     let (output, format) = (Some(output.to_owned()), Format::defaults().collect());
-    write(place, &parts, &MergeArgs { records: Vec::new(), output, format, replace: true }, ui)
+    write(project, &parts, &MergeArgs { records: Vec::new(), output, format, replace: true }, ui)
 }
 
 /// A record, with the name of its machine: as it is given, or made of the processor.
 fn part_of(record: Record, name: Option<&str>) -> Part {
     let Record { manifest, runs, .. } = record;
-    let own = || provenance::name_of_machine(&provenance::machine(&manifest.host));
-    Part { machine: name.map_or_else(own, str::to_owned), manifest, runs }
+    let default_name = || provenance::name_of_machine(&provenance::machine(&manifest.host));
+    Part { machine: name.map_or_else(default_name, str::to_owned), manifest, runs }
 }
 
 /// One name is one machine.
 fn check_names(parts: &[Part]) -> Result<(), Error> {
     for (index, part) in parts.iter().enumerate() {
-        let Some(other) = parts[..index].iter().find(|other| other.machine == part.machine) else { continue };
+        let Some(earlier) = parts[..index].iter().find(|earlier| earlier.machine == part.machine) else { continue };
         let machine = |part: &Part| provenance::machine(&part.manifest.host);
-        if let Some(difference) = provenance::differences(&machine(other), &machine(part)).first() {
+        if let Some(difference) = provenance::differences(&machine(earlier), &machine(part)).first() {
             let message = format!("the records of {} come from different machines ({difference})", part.machine);
             return Err(Error::refused(message, "give each machine its own name: NAME=RECORD"));
         }

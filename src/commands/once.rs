@@ -25,7 +25,7 @@ pub(super) enum Earlier {
 ///
 /// A model, an input or a library that cannot be read.
 pub(super) fn earlier(
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     loaded: &Loaded,
     restrictions: &[String],
     libraries: &Libraries,
@@ -33,8 +33,8 @@ pub(super) fn earlier(
     let sha256 = digest::of_text(&loaded.canonical.to_string());
     let here = provenance::machine(&host::describe());
     let mut unfinished = None;
-    let own = place.records(&loaded.experiment.name);
-    for folder in place.all_records().into_iter().rev().filter(|folder| folder.starts_with(&own)) {
+    let records = project.records(&loaded.experiment.name);
+    for folder in project.all_records().into_iter().rev().filter(|folder| folder.starts_with(&records)) {
         // What cannot be read is no record of this job.
         let Ok(manifest) = Manifest::read(&folder) else { continue };
         let is_same = manifest.spec.sha256 == sha256

@@ -25,10 +25,10 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     specs::obtain(&mut loaded, false, &nobody, ui)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
-    specs::tell_unusual(&prepared, ui);
+    specs::print_unusual(&prepared, ui);
     specs::select(&mut prepared, &loaded, &arguments.overrides)?;
     if let Some(path) = &arguments.runtime {
-        libraries::tell_named(&loaded.experiment, path, ui)?;
+        libraries::print_named(&loaded.experiment, path, ui)?;
     }
     if arguments.json {
         return print_json(ui, &prepared.plan);
@@ -36,9 +36,9 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let expected = forecasts(&loaded.experiment, &prepared, &ProjectRoot::of(spec)?);
     print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected))?;
     if let Some(shards) = arguments.shards {
-        let place = ProjectRoot::of(spec)?;
-        let division = Division::by_this_machine(&prepared, &loaded, shards, &place)?;
-        let planned = division.planned(&prepared, &loaded.experiment, &place);
+        let project = ProjectRoot::of(spec)?;
+        let division = Division::by_this_machine(&prepared, &loaded, shards, &project)?;
+        let planned = division.planned(&prepared, &loaded.experiment, &project);
         print(ui, &listing::describe_shards(&planned, ui.width()))?;
     }
     check_runs(&prepared, |_| false).map(|()| ExitCode::Done)

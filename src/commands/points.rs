@@ -11,14 +11,14 @@ use record::git::{Blob, FileReader, Repository};
 use record::{ProjectRoot, StoreError};
 
 /// A path below the root as git names it.
-pub(super) fn path_in_git(place: &ProjectRoot, repository: &Repository, path: &str) -> String {
-    let root = repository.path_of(&place.root).filter(|root| !root.is_empty());
+pub(super) fn path_in_git(project: &ProjectRoot, repository: &Repository, path: &str) -> String {
+    let root = repository.path_of(&project.root).filter(|root| !root.is_empty());
     root.map_or_else(|| path.to_owned(), |root| format!("{root}/{path}"))
 }
 
 /// Where a report lies, as git names it.
-pub(super) fn path_of_report(place: &ProjectRoot, repository: &Repository, experiment: &str) -> String {
-    path_in_git(place, repository, &format!("reports/{experiment}/{}", results::FILE))
+pub(super) fn path_of_report(project: &ProjectRoot, repository: &Repository, experiment: &str) -> String {
+    path_in_git(project, repository, &format!("reports/{experiment}/{}", results::FILE))
 }
 
 /// A report that was renamed more often is followed no further.
@@ -26,12 +26,12 @@ const MOST_RENAMES: usize = 16;
 
 /// The reports of an experiment up to a commit, oldest first, under the names that it had before too.
 pub(super) fn all_points(
-    (place, repository): (&ProjectRoot, &Repository),
+    (project, repository): (&ProjectRoot, &Repository),
     experiment: &str,
     head: &str,
     wanted: Wanted<'_>,
 ) -> Vec<Result<Point, StoreError>> {
-    let (mut path, mut until) = (path_of_report(place, repository, experiment), head.to_owned());
+    let (mut path, mut until) = (path_of_report(project, repository, experiment), head.to_owned());
     let mut parts = Vec::new();
     for _ in 0..MOST_RENAMES {
         let commits = repository.commits_of(&until, &path);
@@ -40,7 +40,7 @@ pub(super) fn all_points(
         let oldest = part.iter().flatten().next();
         let specification = oldest.and_then(|point| {
             let path = point.results.provenance.subject.get("specification")?.get("path")?.as_str()?;
-            Some(path_in_git(place, repository, path))
+            Some(path_in_git(project, repository, path))
         });
         parts.push(part);
         let of_report = renamed(repository, &first, &path);
@@ -48,7 +48,7 @@ pub(super) fn all_points(
             let added = repository.commits_of(&first, &specification.clone()?).first()?.0.clone();
             let (old, until) = renamed(repository, &added, &specification?)?;
             let name = Path::new(&old).file_stem()?.to_str()?;
-            Some((path_of_report(place, repository, name), until))
+            Some((path_of_report(project, repository, name), until))
         });
         let Some(earlier) = earlier else { break };
         (path, until) = earlier;
@@ -99,8 +99,8 @@ pub(super) fn points(
 }
 
 /// Experiments with a report.
-pub(super) fn experiments(place: &ProjectRoot) -> Vec<String> {
-    let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
+pub(super) fn experiments(project: &ProjectRoot) -> Vec<String> {
+    let folders = std::fs::read_dir(project.root.join("reports")).into_iter().flatten().flatten();
     let with_results = folders.filter(|folder| folder.path().join(results::FILE).is_file());
     let mut names: Vec<String> = with_results.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();
     names.sort();

@@ -1,21 +1,21 @@
-//! Who else uses the machine, and waiting until nobody does.
+//! The background load of the machine, and waiting until there is none.
 
 use std::time::{Duration, Instant};
 
 use crate::ui::Ui;
 use crate::ui::error::Error;
 use base::machine::environment::Environment;
-use base::machine::host::{self, Neighbour};
+use base::machine::host::{self, BusyProcess};
 use base::machine::kernel::Kernel;
-use base::machine::probe::check::Others;
+use base::machine::probe::check::BackgroundLoad;
 use base::quantity::Nanos;
 use experiment::Require;
 use worker::Interrupts;
 
 /// What was seen just before measuring; nothing with a script, which other processes do not disturb.
 #[derive(Debug, Default)]
-pub(super) struct OtherUsers {
-    neighbours: Vec<Neighbour>,
+pub(super) struct BackgroundUse {
+    processes: Vec<BusyProcess>,
     /// Who is too busy, in words; by the rule of `W_LOAD`.
     busy: Option<String>,
 }
@@ -34,12 +34,13 @@ fn of_environment() -> Result<Nanos, Error> {
     text.parse().map_err(refused)
 }
 
-impl OtherUsers {
-    /// Who is here before a measurement, after waiting as the user asked.
+impl BackgroundUse {
+    /// What other processes do before a measurement, after waiting as the user asked.
     ///
     /// # Errors
     ///
-    /// Where the specification wants no other load on the machine, and there is some; a `PERFRUN_WAIT` that is no time.
+    /// Where the specification wants no background load on the machine, and there is some; a `PERFRUN_WAIT` that is no
+    /// time.
     pub(super) fn admit(
         environment: Environment,
         require: Require,
@@ -47,35 +48,36 @@ impl OtherUsers {
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Self, Error> {
-        let look = || wait.map_or_else(of_environment, Ok).map(|wait| OtherUsers::after_waiting(wait, interrupts, ui));
-        let others = environment.on_machine(look).transpose()?.unwrap_or_default();
+        let look =
+            || wait.map_or_else(of_environment, Ok).map(|wait| BackgroundUse::after_waiting(wait, interrupts, ui));
+        let background = environment.on_machine(look).transpose()?.unwrap_or_default();
         if require.quiet {
-            others.require_none()?;
+            background.require_none()?;
         }
-        Ok(others)
+        Ok(background)
     }
 
     /// Looks, and looks again until the machine is quiet or `wait` is over.
     fn after_waiting(wait: Nanos, interrupts: &Interrupts, ui: &Ui) -> Self {
         let give_up = Instant::now() + wait.to_duration();
         let host = host::describe();
-        let mut told = false;
+        let mut is_announced = false;
         loop {
-            let neighbours = host::neighbours();
-            let busy = Others::of(&neighbours, Kernel::here().load()).why_not_quiet(&host);
+            let processes = host::busy_processes();
+            let busy = BackgroundLoad::of(&processes, Kernel::here().load_average()).why_not_quiet(&host);
             let is_over = Instant::now() >= give_up || interrupts.count() > 0;
-            let Some(who) = busy.as_ref().filter(|_| !is_over) else { return OtherUsers { neighbours, busy } };
-            if !told {
-                told = true;
+            let Some(who) = busy.as_ref().filter(|_| !is_over) else { return BackgroundUse { processes, busy } };
+            if !is_announced {
+                is_announced = true;
                 ui.labelled("waiting", &format!("up to {wait} for a quiet machine: {who} (--wait 0s does not wait)"));
             }
             std::thread::sleep(Duration::from_secs(2));
         }
     }
 
-    /// Processors' worth of time that others used.
+    /// Processors' worth of time that other processes used.
     pub(super) fn cpus(&self) -> f64 {
-        Others::of(&self.neighbours, None).cpus
+        BackgroundLoad::of(&self.processes, None).cpus
     }
 
     /// What to say before measuring.
@@ -84,7 +86,7 @@ impl OtherUsers {
         Some(format!("BUSY: {busy}; expect higher latencies and more noise (--wait 5m waits for quiet)"))
     }
 
-    /// Refuses where the specification wants no other load on the machine.
+    /// Refuses where the specification wants no background load on the machine.
     fn require_none(&self) -> Result<(), Error> {
         match &self.busy {
             Some(busy) => Err(Error::refused(
@@ -102,15 +104,16 @@ mod tests {
 
     #[test]
     fn a_busy_machine_is_told_and_refused_where_quiet_is_required() {
-        let others = OtherUsers { neighbours: Vec::new(), busy: Some("rustc used 1.9 of 2 processors".to_owned()) };
+        let background =
+            BackgroundUse { processes: Vec::new(), busy: Some("rustc used 1.9 of 2 processors".to_owned()) };
         assert_eq!(
-            others.warning().as_deref(),
+            background.warning().as_deref(),
             Some(
                 "BUSY: rustc used 1.9 of 2 processors; expect higher latencies and more noise (--wait 5m waits for quiet)"
             )
         );
-        assert!(others.require_none().is_err());
-        assert!(OtherUsers::default().require_none().is_ok());
-        assert_eq!(OtherUsers::default().warning(), None);
+        assert!(background.require_none().is_err());
+        assert!(BackgroundUse::default().require_none().is_ok());
+        assert_eq!(BackgroundUse::default().warning(), None);
     }
 }

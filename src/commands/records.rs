@@ -6,15 +6,15 @@ use crate::ui::error::Error;
 use judge::compare::judge;
 use judge::results::{self, Results};
 use judge::summary::summarize;
-use record::{Arm, LATEST, Outcome, ProjectRoot, Record};
+use record::{LATEST, Outcome, ProjectRoot, Record, RunKind};
 
 /// Opens the record of that folder or name, or the newest.
 ///
 /// # Errors
 ///
 /// None of that name, and a record that cannot be read.
-pub(super) fn open(place: &ProjectRoot, text: &str) -> Result<Record, Error> {
-    Ok(Record::open(&find(place, text)?)?)
+pub(super) fn open(project: &ProjectRoot, text: &str) -> Result<Record, Error> {
+    Ok(Record::open(&find(project, text)?)?)
 }
 
 /// The folder of that record.
@@ -22,10 +22,10 @@ pub(super) fn open(place: &ProjectRoot, text: &str) -> Result<Record, Error> {
 /// # Errors
 ///
 /// None of that name.
-pub(super) fn find(place: &ProjectRoot, text: &str) -> Result<PathBuf, Error> {
-    place.record(text).ok_or_else(|| {
-        let here = place.all_records();
-        let newest: Vec<String> = here.iter().rev().take(3).map(|folder| place.relative(folder)).collect();
+pub(super) fn find(project: &ProjectRoot, text: &str) -> Result<PathBuf, Error> {
+    project.record(text).ok_or_else(|| {
+        let here = project.all_records();
+        let newest: Vec<String> = here.iter().rev().take(3).map(|folder| project.relative(folder)).collect();
         let help = match newest.is_empty() {
             true => "there are no records yet; `perfrun experiments/x.yaml` makes one".to_owned(),
             false => format!(
@@ -50,5 +50,5 @@ pub(super) fn results_of(record: &Record) -> Result<Results, Error> {
 
 /// Whether any run of a record was completed.
 pub(super) fn was_measured(record: &Record) -> bool {
-    record.runs.iter().any(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed)
+    record.runs.iter().any(|run| run.kind == RunKind::Main && run.outcome == Outcome::Completed)
 }

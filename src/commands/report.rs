@@ -59,8 +59,8 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// The folder of the report that is checked: the committed one, where there is one.
 fn committed(record: &Record) -> PathBuf {
-    let place = std::path::absolute(&record.folder).ok().and_then(|folder| ProjectRoot::of(&folder).ok());
-    let folder = place.map(|place| place.report(&record.manifest.experiment.name));
+    let project = std::path::absolute(&record.folder).ok().and_then(|folder| ProjectRoot::of(&folder).ok());
+    let folder = project.map(|project| project.report(&record.manifest.experiment.name));
     folder.filter(|folder| folder.is_dir()).unwrap_or_else(|| record.folder.clone())
 }
 
@@ -75,12 +75,13 @@ fn why_empty(record: &Record) -> Option<String> {
         Some(setup) => format!("`setup: {setup}` failed or was stopped"),
         None => "it ended before the first run".to_owned(),
     };
-    let place = ProjectRoot::of(&std::path::absolute(&record.folder).ok()?).ok()?;
+    let project = ProjectRoot::of(&std::path::absolute(&record.folder).ok()?).ok()?;
     let has_runs = |folder: &&PathBuf| Record::open(folder).is_ok_and(|record| !record.runs.is_empty());
-    let other = place.all_records().iter().rev().find(has_runs).map(|folder| place.relative(folder));
-    let other = other
-        .map_or("no other record has any".to_owned(), |other| format!("the newest with any: `perfrun report {other}`"));
-    Some(format!("{} has no runs: {why}; {other}", manifest.record))
+    let newest = project.all_records().iter().rev().find(has_runs).map(|folder| project.relative(folder));
+    let newest = newest.map_or("no other record has any".to_owned(), |newest| {
+        format!("the newest with any: `perfrun report {newest}`")
+    });
+    Some(format!("{} has no runs: {why}; {newest}", manifest.record))
 }
 
 /// The `results.json` that is meant: the file itself, or that of a folder which is no record.
@@ -119,11 +120,11 @@ fn one_report(folder: &Path) -> Result<PathBuf, Error> {
     ))
 }
 
-/// Writes a report of results alone, beside them or where `--output` says. Distributions and courses take samples.
+/// Writes a report of results alone, next to them or where `--output` says. Distributions and courses take samples.
 fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let results = results::read(file)?;
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
-    let (mut formats, mut beside) = (arguments.format.clone(), Vec::new());
+    let (mut formats, mut without_samples) = (arguments.format.clone(), Vec::new());
     let is_input = |format: &Format| format.file == results::FILE && arguments.output.is_none();
     // A page that was made with the record's samples has more than one that is made without.
     let has_more =
@@ -147,15 +148,15 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
                 typed(page)
             ));
         }
-        beside = formats.iter().copied().filter(|format| has_more(format)).collect();
+        without_samples = formats.iter().copied().filter(|format| has_more(format)).collect();
         formats.retain(|format| !is_input(format) && !has_more(format));
     }
     let templates = templates(&arguments.template, &folder)?;
     let composed = report::compose(&results, None);
     if arguments.check {
-        return check(&composed, composed.render_only(&formats, &beside)?, &templates, &folder, ui);
+        return check(&composed, composed.render_only(&formats, &without_samples)?, &templates, &folder, ui);
     }
-    let written = write_all(&composed, composed.render_only(&formats, &beside)?, &templates, &folder)?;
+    let written = write_all(&composed, composed.render_only(&formats, &without_samples)?, &templates, &folder)?;
     if arguments.open {
         open(&written, ui);
     }
@@ -176,10 +177,10 @@ fn check(
     let (rendered, filled) = with_templates(composed, rendered, templates)?;
     let reports = rendered.files.iter().map(|(format, content)| (format.file, content.as_slice()));
     let plots = rendered.plots.iter().flatten().map(|(file, svg)| (file.as_str(), svg.as_bytes()));
-    let own = filled.iter().map(|(file, text)| (*file, text.as_bytes()));
+    let from_templates = filled.iter().map(|(file, text)| (*file, text.as_bytes()));
     let mut lines = String::new();
     let mut code = ExitCode::Done;
-    for (file, content) in reports.chain(own).chain(plots) {
+    for (file, content) in reports.chain(from_templates).chain(plots) {
         let path = folder.join(file);
         let there = plain_file::bytes(&path);
         let word = match &there {
@@ -261,9 +262,9 @@ pub(super) struct Target {
 /// # Errors
 ///
 /// A folder that cannot be written, which is better known before measuring than after.
-pub(super) fn target(place: &ProjectRoot, loaded: &Loaded, arguments: &RunArgs) -> Result<Target, Error> {
+pub(super) fn target(project: &ProjectRoot, loaded: &Loaded, arguments: &RunArgs) -> Result<Target, Error> {
     let whole = super::specs::restrictions(&arguments.overrides).is_empty() && !arguments.has_no_file;
-    let target = choose(place, &loaded.experiment.name, whole, &Wanted::of(arguments));
+    let target = choose(project, &loaded.experiment.name, whole, &Wanted::of(arguments));
     if let Some(folder) = &target.folder {
         check_writable(folder)?;
     }
@@ -271,9 +272,9 @@ pub(super) fn target(place: &ProjectRoot, loaded: &Loaded, arguments: &RunArgs) 
 }
 
 /// As [`target`], for a record that is taken up again.
-pub(super) fn target_of_record(place: &ProjectRoot, record: &Record, arguments: &RunArgs) -> Target {
+pub(super) fn target_of_record(project: &ProjectRoot, record: &Record, arguments: &RunArgs) -> Target {
     let manifest = &record.manifest;
-    let now = plain_file::text(&place.root.join(&manifest.spec.path));
+    let now = plain_file::text(&project.root.join(&manifest.spec.path));
     if arguments.output.is_none() && !now.is_ok_and(|text| text == manifest.spec.text) {
         let note = format!(
             "{} has changed since this record began; the report goes into the record's folder",
@@ -281,7 +282,7 @@ pub(super) fn target_of_record(place: &ProjectRoot, record: &Record, arguments: 
         );
         return Target { folder: None, note: Some(note) };
     }
-    choose(place, &manifest.experiment.name, manifest.restrictions.is_empty(), &Wanted::of(arguments))
+    choose(project, &manifest.experiment.name, manifest.restrictions.is_empty(), &Wanted::of(arguments))
 }
 
 /// Where the user wants a report.
@@ -291,7 +292,7 @@ pub(super) struct Wanted<'a> {
     pub(super) replace: bool,
     /// The name of this machine.
     pub(super) machine: Option<&'a str>,
-    /// What this machine is told by.
+    /// What identifies this machine.
     pub(super) here: Facts,
 }
 
@@ -306,25 +307,25 @@ impl<'a> Wanted<'a> {
     }
 }
 
-pub(super) fn choose(place: &ProjectRoot, experiment: &str, whole: bool, wanted: &Wanted<'_>) -> Target {
+pub(super) fn choose(project: &ProjectRoot, experiment: &str, whole: bool, wanted: &Wanted<'_>) -> Target {
     if let Some(output) = wanted.output {
         return Target { folder: Some(output.to_owned()), note: None };
     }
     if !whole {
         return Target { folder: None, note: None };
     }
-    let folder = place.report(experiment);
+    let folder = project.report(experiment);
     let Some(why) = why_it_stays(&folder, &wanted.here).filter(|_| !wanted.replace) else {
         return Target { folder: Some(folder), note: None };
     };
     let name = wanted.machine.map_or_else(|| provenance::name_of_machine(&wanted.here), str::to_owned);
-    let own = place.report(&format!("{experiment}@{name}"));
+    let of_machine = project.report(&format!("{experiment}@{name}"));
     let note = format!(
         "{} {why} and is kept; this report goes to {} (--replace overwrites it)",
-        place.relative(&folder),
-        place.relative(&own)
+        project.relative(&folder),
+        project.relative(&of_machine)
     );
-    Target { folder: Some(own), note: Some(note) }
+    Target { folder: Some(of_machine), note: Some(note) }
 }
 
 /// Why the report in a folder is not to be replaced from this machine; `None` where there is none, or it is of this one.

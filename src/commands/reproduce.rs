@@ -29,9 +29,9 @@ use worker::backend;
 pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
     let there = read_results(&arguments.results)?;
-    let place = ProjectRoot::of(&arguments.results)?;
-    let fleet = fleet(&there, &place, arguments)?;
-    let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
+    let project = ProjectRoot::of(&arguments.results)?;
+    let fleet = fleet(&there, &project, arguments)?;
+    let (mut loaded, file) = specification(&there, &project, &arguments.results)?;
     check_trust(&loaded, arguments)?;
     specs::obtain(&mut loaded, true, &interrupts, ui)?;
     check_files(&there, &loaded.experiment)?;
@@ -43,10 +43,10 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
     let what = Measurement {
         loaded: &loaded,
         file: &file,
-        place: &place,
+        project: &project,
         wishes: Wishes { runtime: library.as_deref(), wait: arguments.wait, ..Wishes::default() },
         overrides: &overrides,
-        // One more machine of a fleet is as whole as the others.
+        // One more machine of a fleet measures as much as the others did.
         restrictions: if fleet.is_some() { Vec::new() } else { vec![format!("reproduce {}", there.record)] },
     };
     let Some((job, code)) = measure(what, &interrupts, ui)? else {
@@ -54,12 +54,18 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         return Ok(ExitCode::Interrupted);
     };
     let record = job.into_record();
-    ui.labelled("record", &place.relative(&record.folder));
+    ui.labelled("record", &project.relative(&record.folder));
     if let Some(fleet) = fleet {
         let results = &arguments.results;
         let folder = if results.is_dir() { Some(results.as_path()) } else { results.parent() };
         let folder = folder.unwrap_or(Path::new("."));
-        return Ok(code.worst(merge::add_machine(&place, fleet, (arguments.machine.as_deref(), record), folder, ui)?));
+        return Ok(code.worst(merge::add_machine(
+            &project,
+            fleet,
+            (arguments.machine.as_deref(), record),
+            folder,
+            ui,
+        )?));
     }
     let here = results_of(&record)?;
     let side = |name: &str, results: Results| Side { name: name.to_owned(), results, stale: Stale::default() };
@@ -85,18 +91,18 @@ fn overrides(there: &Results) -> Vec<String> {
 }
 
 /// The record of results of several machines, to which this one is added.
-fn fleet(there: &Results, place: &ProjectRoot, arguments: &ReproduceArgs) -> Result<Option<Record>, Error> {
+fn fleet(there: &Results, project: &ProjectRoot, arguments: &ReproduceArgs) -> Result<Option<Record>, Error> {
     let (shown, machines) = (&arguments.results, there.machines());
     if machines.is_empty() {
         return Ok(None);
     }
-    let own = || provenance::name_of_machine(&provenance::machine(&host::describe()));
-    let name = arguments.machine.clone().unwrap_or_else(own);
+    let default_name = || provenance::name_of_machine(&provenance::machine(&host::describe()));
+    let name = arguments.machine.clone().unwrap_or_else(default_name);
     if machines.contains(&name.as_str()) {
         let message = format!("{} has the machine {name} already", shown.display());
         return Err(Error::refused(message, "--machine gives this one another name"));
     }
-    let Some(folder) = place.record(&there.record) else {
+    let Some(folder) = project.record(&there.record) else {
         let message =
             format!("{} is of several machines, and its record {} is not here", shown.display(), there.record);
         let help =
@@ -107,7 +113,7 @@ fn fleet(there: &Results, place: &ProjectRoot, arguments: &ReproduceArgs) -> Res
 }
 
 /// The specification that was measured, as if it lay where it did.
-fn specification(there: &Results, place: &ProjectRoot, shown: &Path) -> Result<(Loaded, PathBuf), Error> {
+fn specification(there: &Results, project: &ProjectRoot, shown: &Path) -> Result<(Loaded, PathBuf), Error> {
     let text = |field: &str| of_specification(there, field).and_then(Value::as_str);
     let (Some(path), Some(text)) = (text("path"), text("text")) else {
         let message = format!("{} does not contain its specification", shown.display());
@@ -118,8 +124,8 @@ fn specification(there: &Results, place: &ProjectRoot, shown: &Path) -> Result<(
         let message = format!("{} covers only part of its specification", shown.display());
         return Err(Error::refused(message, "use the results of a complete run"));
     }
-    let file = place.root.join(path);
-    let folder = file.parent().unwrap_or(&place.root);
+    let file = project.root.join(path);
+    let folder = file.parent().unwrap_or(&project.root);
     let loaded = spec::parse(path, text, folder, &overrides(there))?;
     check_names(there, &loaded.experiment)?;
     Ok((loaded, file))
@@ -137,7 +143,7 @@ fn check_names(there: &Results, experiment: &Experiment) -> Result<(), Error> {
     }
 }
 
-/// What a specification lets run beside models: whoever wrote the results wrote it.
+/// What a specification lets run besides models: whoever wrote the results wrote it.
 fn check_trust(loaded: &Loaded, arguments: &ReproduceArgs) -> Result<(), Error> {
     let all = loaded.experiment.foreign();
     if all.is_empty() || arguments.trust {
@@ -158,8 +164,8 @@ fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
     check_own_files(there, experiment)?;
     let fed = there.provenance.subject.get("input_files").and_then(Value::as_array);
     for file in experiment.input_files() {
-        let is_it = |row: &Value| row.get("sha256").and_then(Value::as_str) == Some(&file.sha256);
-        if !fed.is_some_and(|rows| rows.iter().any(is_it)) {
+        let is_file = |row: &Value| row.get("sha256").and_then(Value::as_str) == Some(&file.sha256);
+        if !fed.is_some_and(|rows| rows.iter().any(is_file)) {
             let message = format!("{} differs from the file that was measured", file.path.display());
             return Err(Error::refused(message, "the inputs must use the same data"));
         }
@@ -168,7 +174,7 @@ fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
         let found = run::hashes_of(experiment, index as u32)?;
         let wanted = [models.get(&model.name), data.get(&model.name)];
         for ((path, wanted), found) in
-            wanted.into_iter().zip([found.model, found.data]).filter_map(|(of, found)| Some((of?, found)))
+            wanted.into_iter().zip([found.model, found.data]).filter_map(|(wanted, found)| Some((wanted?, found)))
         {
             if found.as_ref() != Some(wanted) {
                 let what = found
@@ -184,7 +190,7 @@ fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
 
 /// ONNX Runtime of the version that was measured, where the specification does not name versions itself.
 fn library(there: &Results, experiment: &Experiment, ui: &Ui) -> Result<Option<PathBuf>, Error> {
-    if !experiment.runtimes.is_empty() || backend::of(&experiment.backend).library().is_none() {
+    if !experiment.runtimes.is_empty() || backend::kind_of(&experiment.backend).library().is_none() {
         return Ok(None);
     }
     let used = there.provenance.subject.get("runtimes").and_then(|rows| rows.get(0));
@@ -199,8 +205,8 @@ fn library(there: &Results, experiment: &Experiment, ui: &Ui) -> Result<Option<P
     let version = Some(version.to_owned());
     let wanted =
         Runtime { name: version.clone().unwrap_or_default(), version, package: Some(package), ..Runtime::default() };
-    let mut tell = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
-    let library = runtime::of_specification(&wanted, package, &runtime::cache_folder(), &mut tell)?;
+    let mut report_progress = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
+    let library = runtime::of_specification(&wanted, package, &runtime::cache_folder(), &mut report_progress)?;
     Ok(library.map(|library| library.path))
 }
 

@@ -68,7 +68,14 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         specs::obtain(&mut loaded, !arguments.dry_run, &interrupts, ui)?;
         ui.warnings(&loaded.warnings);
         let restrictions = specs::restrictions(&arguments.overrides);
-        code = code.worst(one((path, &ProjectRoot::of(path)?), &loaded, arguments, restrictions, &interrupts, ui)?);
+        code = code.worst(measure_one(
+            (path, &ProjectRoot::of(path)?),
+            &loaded,
+            arguments,
+            restrictions,
+            &interrupts,
+            ui,
+        )?);
         if code == ExitCode::Interrupted {
             break;
         }
@@ -77,8 +84,8 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
 }
 
 /// One specification, one record; `restrictions` are what makes it less than the specification.
-pub(super) fn one(
-    (path, place): (&Path, &ProjectRoot),
+pub(super) fn measure_one(
+    (path, project): (&Path, &ProjectRoot),
     loaded: &Loaded,
     arguments: &RunArgs,
     restrictions: Vec<String>,
@@ -86,7 +93,7 @@ pub(super) fn one(
     ui: &Ui,
 ) -> Result<ExitCode, Error> {
     if arguments.resume.is_some() {
-        let folder = unfinished(place, Some(&loaded.experiment.name))?;
+        let folder = unfinished(project, Some(&loaded.experiment.name))?;
         return resume(&folder, arguments, interrupts, ui);
     }
     let mut prepared = run::prepare(&loaded.experiment)?;
@@ -95,34 +102,34 @@ pub(super) fn one(
         require_devices(&prepared)?;
     }
     if arguments.dry_run {
-        let expected = forecasts(&loaded.experiment, &prepared, place);
+        let expected = forecasts(&loaded.experiment, &prepared, project);
         return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected));
     }
-    specs::tell_doubts(loaded, &prepared, ui);
+    specs::print_doubts(loaded, &prepared, ui);
     // The next specification may have cells that run.
     if let Err(nothing) = check_runs(&prepared, |_| false) {
         let code = nothing.exit_code();
         ui.error(nothing.into());
         return Ok(code);
     }
-    let target = super::report::target(place, loaded, arguments)?;
+    let target = super::report::target(project, loaded, arguments)?;
     let experiment = &loaded.experiment;
-    let admission = Admission::take_turn(experiment, &prepared.plan, wishes(arguments), place, interrupts, ui)?;
+    let admission = Admission::take_turn(experiment, &prepared.plan, wishes(arguments), project, interrupts, ui)?;
     let Some(mut admission) = admission else { return Ok(ExitCode::Interrupted) };
     // Not before it is this process's turn, since another may be measuring the same; reporting needs no quiet machine.
     let earlier = match arguments.once {
-        true => once::earlier(place, loaded, &restrictions, &admission.libraries)?,
+        true => once::earlier(project, loaded, &restrictions, &admission.libraries)?,
         false => None,
     };
     if let Some(Earlier::Complete(folder)) = &earlier {
-        return report_complete(folder, place, &target, arguments, ui);
+        return report_complete(folder, project, &target, arguments, ui);
     }
     admission.wait_for_quiet(experiment, wishes(arguments), interrupts, ui)?;
     if let Some(Earlier::Unfinished(folder)) = &earlier {
-        let Admission { libraries, session, executable, .. } = &admission;
-        let mut job = run::resume(take_up(folder)?, libraries, session.clone(), executable.clone())?;
-        job.spread = known_spread(place, &experiment.name);
-        return execute(job, place, target, arguments, interrupts, (&admission, ui));
+        let Admission { libraries, invocation, executable, .. } = &admission;
+        let mut job = run::resume(take_up(folder)?, libraries, invocation.clone(), executable.clone())?;
+        job.spread = known_spread(project, &experiment.name);
+        return execute(job, project, target, arguments, interrupts, (&admission, ui));
     }
     if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
         return Ok(ExitCode::Interrupted);
@@ -132,21 +139,22 @@ pub(super) fn one(
     }
     let (overrides, quick) = (&arguments.overrides, arguments.overrides.quick);
     let provenance = admission.provenance((loaded, path), &overrides.set, restrictions, quick);
-    let mut job = run::create(prepared, place, provenance)?;
-    job.spread = known_spread(place, &loaded.experiment.name);
-    execute(job, place, target, arguments, interrupts, (&admission, ui))
+    let mut job = run::create(prepared, project, provenance)?;
+    job.spread = known_spread(project, &loaded.experiment.name);
+    execute(job, project, target, arguments, interrupts, (&admission, ui))
 }
 
 /// The newest record that `run` did not complete, or else the newest of all, if something failed in it.
-fn unfinished(place: &ProjectRoot, experiment: Option<&str>) -> Result<PathBuf, Error> {
+fn unfinished(project: &ProjectRoot, experiment: Option<&str>) -> Result<PathBuf, Error> {
     let newest = || {
-        let is_of = |folder: &PathBuf| experiment.is_none_or(|name| folder.starts_with(place.records(name)));
-        let newest = place.all_records().into_iter().rfind(is_of)?;
+        let is_of = |folder: &PathBuf| experiment.is_none_or(|name| folder.starts_with(project.records(name)));
+        let newest = project.all_records().into_iter().rfind(is_of)?;
         Record::open(&newest).is_ok_and(|record| can_go_on(&record)).then_some(newest)
     };
-    place.newest_unfinished(experiment, &host::describe()).or_else(newest).ok_or_else(|| {
-        let of = experiment.map(|name| format!(" of `{name}`")).unwrap_or_default();
-        let message = format!("`perfrun run` left no unfinished record{of}, and nothing failed in the newest");
+    project.newest_unfinished(experiment, &host::describe()).or_else(newest).ok_or_else(|| {
+        let of_experiment = experiment.map(|name| format!(" of `{name}`")).unwrap_or_default();
+        let message =
+            format!("`perfrun run` left no unfinished record{of_experiment}, and nothing failed in the newest");
         Error::refused(message, "run it without --resume to begin a new one; `perfrun list` shows all records")
     })
 }
@@ -162,12 +170,12 @@ fn take_up(folder: &Path) -> Result<(Record, Hold), Error> {
 /// Reports what an earlier start of the same job has measured.
 fn report_complete(
     record: &Path,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     target: &super::report::Target,
     arguments: &RunArgs,
     ui: &Ui,
 ) -> Result<ExitCode, Error> {
-    ui.labelled("complete", &format!("{} has measured this already", place.relative(record)));
+    ui.labelled("complete", &format!("{} has measured this already", project.relative(record)));
     let record = Record::open(record)?;
     let folder = target.folder.as_ref().unwrap_or(&record.folder);
     let written = super::report::write(&record, Destination::replacing(folder), &arguments.format, &[], ui)?;
@@ -193,17 +201,17 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
         return Err(Error::refused(message, "resume it where it was measured, or run the specification anew"));
     }
     let absolute = std::path::absolute(folder).map_err(|source| Error::read(folder, source))?;
-    let place = ProjectRoot::of(&absolute)?;
+    let project = ProjectRoot::of(&absolute)?;
     let mut experiment = record.manifest.experiment.clone();
     LocalPaths::read(&record.folder)?.restore(&mut experiment);
-    let admission = Admission::ask(&experiment, &record.manifest.plan, wishes(arguments), &place, interrupts, ui)?;
+    let admission = Admission::ask(&experiment, &record.manifest.plan, wishes(arguments), &project, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
-    let target = super::report::target_of_record(&place, &record, arguments);
-    let Admission { libraries, session, executable, .. } = &admission;
+    let target = super::report::target_of_record(&project, &record, arguments);
+    let Admission { libraries, invocation, executable, .. } = &admission;
     // Anew: another perfrun may have gone on with it while this one waited.
-    let mut job = run::resume(take_up(folder)?, libraries, session.clone(), executable.clone())?;
-    job.spread = known_spread(&place, &experiment.name);
-    execute(job, &place, target, arguments, interrupts, (&admission, ui))
+    let mut job = run::resume(take_up(folder)?, libraries, invocation.clone(), executable.clone())?;
+    job.spread = known_spread(&project, &experiment.name);
+    execute(job, &project, target, arguments, interrupts, (&admission, ui))
 }
 
 /// Whether runs are missing, or failed.
@@ -241,7 +249,7 @@ fn check_unfinished(record: &Record) -> Result<(), Error> {
 
 fn execute(
     mut job: Job,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     target: super::report::Target,
     arguments: &RunArgs,
     interrupts: &Interrupts,
@@ -252,7 +260,7 @@ fn execute(
     }
     let ended = admission.execute(&mut job, interrupts, ui);
     let record = job.into_record();
-    let ended = ended.inspect_err(|_| ui.note(&continuation(place, &record)))?;
+    let ended = ended.inspect_err(|_| ui.note(&continuation(project, &record)))?;
     let folder = match ended {
         // An empty report never overwrites a full one.
         Ended::Complete if !was_measured(&record) && arguments.output.is_none() => record.folder.clone(),
@@ -268,16 +276,16 @@ fn execute(
     let yields = !arguments.replace && arguments.output.is_none();
     let destination = Destination { folder: &folder, yields, is_of_run: true, as_json: arguments.json };
     let written = super::report::write(&record, destination, &arguments.format, &[], ui).inspect_err(|_| {
-        let (kept, folder) = (place.relative(&record.folder), place.relative(&folder));
+        let (kept, folder) = (project.relative(&record.folder), project.relative(&folder));
         ui.note(&format!("the record is kept; render it with: perfrun report {kept} --output {folder}"));
     })?;
-    note_if_ignored(&record, &folder, place, ui);
+    note_if_ignored(&record, &folder, project, ui);
     if ended == Ended::Interrupted {
-        ui.note(&continuation(place, &record));
+        ui.note(&continuation(project, &record));
         return Ok(ExitCode::Interrupted);
     }
     if can_go_on(&record) {
-        ui.note(&format!("measure what failed again: perfrun run --resume {}", place.relative(&record.folder)));
+        ui.note(&format!("measure what failed again: perfrun run --resume {}", project.relative(&record.folder)));
     }
     if let Some(command) = arguments.kept_by.as_ref().filter(|_| was_measured(&record)) {
         ui.labelled("keep it", command);
@@ -290,11 +298,14 @@ fn execute(
 }
 
 /// Says of a report that no commit will have that its gate will never find it.
-fn note_if_ignored(record: &Record, folder: &Path, place: &ProjectRoot, ui: &Ui) {
+fn note_if_ignored(record: &Record, folder: &Path, project: &ProjectRoot, ui: &Ui) {
     let is_gated = !record.manifest.experiment.gate.is_empty() && folder != record.folder;
-    let repository = is_gated.then(|| Repository::around(&place.root).ok().flatten()).flatten();
+    let repository = is_gated.then(|| Repository::around(&project.root).ok().flatten()).flatten();
     if repository.is_some_and(|repository| repository.ignores(folder)) {
-        ui.note(&format!("warning: git ignores {}, so `diff --gate` never finds this report", place.relative(folder)));
+        ui.note(&format!(
+            "warning: git ignores {}, so `diff --gate` never finds this report",
+            project.relative(folder)
+        ));
     }
 }
 
@@ -320,13 +331,13 @@ pub(super) fn below_requirement(record: &Record, refusal: Refusal) -> Error {
     )
 }
 
-/// How much identical arms differ on this machine from block to block, if a calibration or the committed report of this
-/// experiment says so.
-fn known_spread(place: &ProjectRoot, experiment: &str) -> Option<f64> {
+/// How much the two sides of an A/A comparison differ on this machine from block to block, if a calibration or the
+/// committed report of this experiment says so.
+fn known_spread(project: &ProjectRoot, experiment: &str) -> Option<f64> {
     let here = provenance::machine(&host::describe());
-    let own = report_of_this_machine(&place.report(experiment));
-    own.and_then(|report| report.detectable_effect.block_deviation).or_else(|| {
-        let text = plain_file::text(&place.calibration()).ok()?;
+    let report = report_of_this_machine(&project.report(experiment));
+    report.and_then(|report| report.detectable_effect.block_deviation).or_else(|| {
+        let text = plain_file::text(&project.calibration()).ok()?;
         let calibration: serde_json::Value = serde_json::from_str(&text).ok()?;
         let there: Facts = serde_json::from_value(calibration["frame"].clone()).ok()?;
         calibration["block_deviation"].as_f64().filter(|_| provenance::differences(&there, &here).is_empty())
@@ -340,9 +351,9 @@ pub(super) fn outcome(record: &Record) -> ExitCode {
 }
 
 /// How to go on with a record that is not complete.
-fn continuation(place: &ProjectRoot, record: &Record) -> String {
+fn continuation(project: &ProjectRoot, record: &Record) -> String {
     let kept = if record.runs.is_empty() { "" } else { "finished runs are kept; " };
-    format!("{kept}continue with: perfrun run --resume {}", place.relative(&record.folder))
+    format!("{kept}continue with: perfrun run --resume {}", project.relative(&record.folder))
 }
 
 /// Whether its budget ended it before there could be a verdict.
@@ -355,8 +366,8 @@ fn is_too_short(record: &Record) -> bool {
 fn check_names(loaded: &[(&Path, Loaded)]) -> Result<(), Error> {
     for (index, (path, spec)) in loaded.iter().enumerate() {
         let name = &spec.experiment.name;
-        if let Some((other, _)) = loaded[..index].iter().find(|(_, earlier)| earlier.experiment.name == *name) {
-            let message = format!("{} and {} are both named `{name}`", other.display(), path.display());
+        if let Some((earlier_path, _)) = loaded[..index].iter().find(|(_, earlier)| earlier.experiment.name == *name) {
+            let message = format!("{} and {} are both named `{name}`", earlier_path.display(), path.display());
             return Err(Error::refused(message, "give one of them another `name`"));
         }
     }

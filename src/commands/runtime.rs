@@ -48,10 +48,10 @@ fn carry_out(action: &RuntimeAction, cache: &Path, ui: &Ui) -> Result<ExitCode, 
             let version = version.as_deref().unwrap_or(PINNED);
             let named = Package::of_name(package).unwrap_or_default();
             let package = if *gpu { Package::OnnxruntimeGpu } else { named };
-            let tell = &mut |progress: &Progress| ui.note(&progress.to_string());
-            let library = runtime::install(package, version, cache, tell)?;
+            let report_progress = &mut |progress: &Progress| ui.note(&progress.to_string());
+            let library = runtime::install(package, version, cache, report_progress)?;
             if *with_cuda {
-                runtime::install_cuda(cache, tell)?;
+                runtime::install_cuda(cache, report_progress)?;
             }
             print(ui, &format!("{}\n", library.path.display()))
         }

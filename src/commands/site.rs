@@ -20,11 +20,11 @@ use record::{ProjectRoot, write_whole};
 use report::site::{Known, Site, columns};
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
+    let project = ProjectRoot::here()?;
     let output = arguments.output.as_ref().unwrap_or(&arguments.folder);
     check_folder(output)?;
-    let repository = readable(&place, ui);
-    let known = known(&place, repository.as_ref(), arguments, ui)?;
+    let repository = readable(&project, ui);
+    let known = known(&project, repository.as_ref(), arguments, ui)?;
     if known.is_empty() {
         let help = "run `perfrun experiments/x.yaml` and commit reports/x";
         return Err(Error::refused("there is no report to show", help));
@@ -36,8 +36,8 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return Err(no_metric(format!("there is no metric `{wrong}`")));
     }
     let of_experiment = |points: &[Point]| -> Vec<MetricReference> {
-        let own = own_metrics(points);
-        arguments.metric.iter().flat_map(|metric| metric.read(&own)).collect()
+        let own_metrics = own_metrics(points);
+        arguments.metric.iter().flat_map(|metric| metric.read(&own_metrics)).collect()
     };
     let site = Site::new(&known, &of_experiment, url.as_deref());
     let write = |(path, text): (String, String)| {
@@ -73,7 +73,7 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
 
 /// Every experiment with its reports: those of commits, and that of the working tree where nobody committed it yet.
 fn known(
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     repository: Option<&Repository>,
     arguments: &SiteArgs,
     ui: &Ui,
@@ -81,9 +81,9 @@ fn known(
     // A repository without a commit, or none at all, has the reports that lie there.
     let head = repository.map(|repository| head(repository, &arguments.revision)).transpose()?.flatten();
     let committed = repository.zip(head.as_ref());
-    let mut names: BTreeSet<String> = experiments(place).into_iter().collect();
+    let mut names: BTreeSet<String> = experiments(project).into_iter().collect();
     if let Some((repository, head)) = committed {
-        let reports = path_in_git(place, repository, "reports/");
+        let reports = path_in_git(project, repository, "reports/");
         let files = repository.files(head, &reports);
         let folders =
             files.iter().filter_map(|path| path.strip_prefix(&reports)?.strip_suffix(&format!("/{}", results::FILE)));
@@ -96,9 +96,9 @@ fn known(
     for name in names.into_iter().filter(|name| is_folder(name)) {
         let mut found: Vec<Point> = Vec::new();
         if let Some((repository, head)) = committed {
-            found = points_until(head, (place, repository), &name, wanted, ui).0;
+            found = points_until(head, (project, repository), &name, wanted, ui).0;
         }
-        let file = place.report(&name).join(results::FILE);
+        let file = project.report(&name).join(results::FILE);
         if arguments.revision == "HEAD" && file.is_file() {
             match results::read(&file) {
                 Ok(results) if found.iter().all(|point| point.results.record != results.record) => {

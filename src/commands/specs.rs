@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tracing::info;
 
 use super::inspect;
-use super::shards::{Division, leave_out, leave_out_others};
+use super::shards::{Division, leave_out, leave_out_other_shards};
 use crate::run::duet::check_selection;
 use crate::run::error::PrepareError;
 use crate::run::prepare::Prepared;
@@ -149,7 +149,7 @@ fn shortened(mut loaded: Loaded, overrides: &Overrides, for_more: &str) -> Resul
 /// A model that cannot be had.
 pub(super) fn obtain(loaded: &mut Loaded, may_run: bool, interrupts: &Interrupts, ui: &Ui) -> Result<(), Error> {
     let mut bar = TransferBar::new(*ui);
-    let mut tell = |progress: Progress<'_>| match progress {
+    let mut report_progress = |progress: Progress<'_>| match progress {
         Progress::Damaged(path) => ui.labelled("cache", &format!("{} is damaged", path.display())),
         Progress::Making(network) => ui.labelled("making", network),
         Progress::Exporting(model) => ui.labelled("exporting", model),
@@ -158,7 +158,14 @@ pub(super) fn obtain(loaded: &mut Loaded, may_run: bool, interrupts: &Interrupts
         Progress::Fetched(done, total) => bar.show(done, total),
     };
     let stops = || interrupts.count() > 0;
-    Ok(models::obtain(&mut loaded.experiment, may_run, &loaded.folder, &runtime::cache_folder(), &stops, &mut tell)?)
+    Ok(models::obtain(
+        &mut loaded.experiment,
+        may_run,
+        &loaded.folder,
+        &runtime::cache_folder(),
+        &stops,
+        &mut report_progress,
+    )?)
 }
 
 /// Marks what `--only` and `--shard` leave out as skipped, so that the order of the rest stays as it is.
@@ -175,7 +182,7 @@ pub(super) fn select(prepared: &mut Prepared, loaded: &Loaded, overrides: &Overr
     }
     if let Some(shard) = overrides.shard {
         let division = Division::of_shard(prepared, loaded, shard)?;
-        leave_out_others(&mut prepared.plan, &division.groups, shard);
+        leave_out_other_shards(&mut prepared.plan, &division.groups, shard);
     }
     let plan = &mut prepared.plan;
     let is_left_out = |cell: &Cell| plan.skip(cell).is_some_and(|skip| skip.kind == SkipKind::Selection);
@@ -223,15 +230,16 @@ pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
     flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));
     flags
 }
+
 /// Says what is unusual about files that inputs are fed from.
-pub(super) fn tell_unusual(prepared: &Prepared, ui: &Ui) {
+pub(super) fn print_unusual(prepared: &Prepared, ui: &Ui) {
     prepared.doubts.iter().for_each(|doubt| ui.note(&format!("warning: {doubt}")));
 }
 
 /// Says which selectors match no cell of the plan, which variants are the same, and what is unusual about input files.
-pub(super) fn tell_doubts(loaded: &Loaded, prepared: &Prepared, ui: &Ui) {
+pub(super) fn print_doubts(loaded: &Loaded, prepared: &Prepared, ui: &Ui) {
     let plan = &prepared.plan;
-    tell_unusual(prepared, ui);
+    print_unusual(prepared, ui);
     for note in &loaded.notes {
         match note {
             Note::EqualVariants { variants } => ui.note(&format!("warning: {}", equal_variants(variants))),

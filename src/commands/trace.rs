@@ -33,8 +33,9 @@ pub(super) fn print(record: &Path, name: &str, ui: &Ui) -> Result<ExitCode, Erro
     }
     let rank = |path: &str, cell: &Cell| {
         let id = cell.id.to_string();
-        let is_it = [path == name || id == name, has_entries(path, name), path.contains(name) || id.starts_with(name)];
-        is_it.iter().position(|is_it| *is_it)
+        let matches =
+            [path == name || id == name, has_entries(path, name), path.contains(name) || id.starts_with(name)];
+        matches.iter().position(|is_match| *is_match)
     };
     let best = traced.iter().filter_map(|(path, cell)| rank(path, cell)).min();
     let found: Vec<&(String, &Cell)> =

@@ -43,7 +43,7 @@ fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     };
     check_runs(&prepared, |kind| kind == SkipKind::Device)?;
     let plan = &prepared.plan;
-    super::specs::tell_doubts(&loaded, &prepared, ui);
+    super::specs::print_doubts(&loaded, &prepared, ui);
     for skip in plan.skips.iter().filter(|skip| skip.kind == SkipKind::Shape) {
         let remedy = skip.remedy.as_ref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
         ui.note(&format!("warning: cells are skipped: {}{remedy}", skip.reason));
@@ -64,7 +64,7 @@ fn skipped(plan: &Plan) -> String {
     plan.skips.iter().enumerate().filter(of_models).map(line).collect()
 }
 
-/// What it lets run beside models, for whoever did not write it.
+/// What it lets run besides models, for whoever did not write it.
 fn foreign(experiment: &Experiment) -> String {
     match experiment.foreign() {
         all if all.is_empty() => String::new(),
@@ -79,10 +79,10 @@ fn check_models(experiment: &Experiment) -> Result<(), Error> {
         let header = onnx::read_header(path)?;
         header.check_files(path)?;
         let signature = header.signature;
-        for (variant, own) in &model.files {
-            if let Some(other) = other_input(&signature, &onnx::read_header(own)?.signature) {
+        for (variant, file) in &model.files {
+            if let Some(other) = other_input(&signature, &onnx::read_header(file)?.signature) {
                 let message =
-                    format!("{} for `{variant}` has different inputs from {}: {other}", own.display(), path.display());
+                    format!("{} for `{variant}` has different inputs from {}: {other}", file.display(), path.display());
                 return Err(Error::refused(
                     message,
                     "variants of a model share their inputs; give it its own entry in `models`",
@@ -99,8 +99,8 @@ fn other_input(one: &Signature, other: &Signature) -> Option<String> {
     let is_like = |known: &TensorType, input: &TensorType| {
         known.name == input.name && rank(known).zip(rank(input)).is_none_or(|(one, other)| one == other)
     };
-    let lacks = |from: &Signature, of: &Signature| {
-        let missing = from.inputs.iter().find(|input| !of.inputs.iter().any(|known| is_like(known, input)));
+    let lacks = |from: &Signature, known_in: &Signature| {
+        let missing = from.inputs.iter().find(|input| !known_in.inputs.iter().any(|known| is_like(known, input)));
         missing.map(|input| input.name.clone())
     };
     lacks(one, other).or_else(|| lacks(other, one))

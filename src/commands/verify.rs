@@ -51,14 +51,14 @@ pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitC
     let facts = gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).and_then(|gpu| gpu.monitor.facts(gpu.number).ok());
     let verification =
         Verification { device: &device, library: &library.path, plugin: plugin_path, executable: &executable, gpu };
-    let mut told = String::new();
-    let mut tell = |what: &str| {
-        if told != what {
+    let mut shown = String::new();
+    let mut show_check = |what: &str| {
+        if shown != what {
             ui.labelled("trying", what);
-            told = what.to_owned();
+            shown = what.to_owned();
         }
     };
-    let Ok(checks) = verification.carry_out(&interrupts, &mut tell) else {
+    let Ok(checks) = verification.carry_out(&interrupts, &mut show_check) else {
         return Ok(ExitCode::Interrupted);
     };
     let host = host::describe();
@@ -115,7 +115,7 @@ fn in_words(library: &Library) -> String {
 /// What a run on the device would open, fetched where it is not here. A library that is named has the provider built in.
 fn libraries(device: &Device, arguments: &DoctorArgs, ui: &Ui) -> Result<(Library, Option<Library>), Error> {
     let cache = runtime::cache_folder();
-    let mut tell = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
+    let mut report_progress = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
     let named = arguments.runtime.as_deref();
     let (package, plugin) = match Provider::of(device).map(|provider| provider.supply) {
         _ if named.is_some() => (Package::default(), None),
@@ -127,8 +127,8 @@ fn libraries(device: &Device, arguments: &DoctorArgs, ui: &Ui) -> Result<(Librar
             return Err(Error::refused(message, "use a build that has it: --runtime PATH"));
         }
     };
-    let library = runtime::find_or_install(named, package, &cache, &mut tell)?;
-    let plugin = plugin.map(|plugin| runtime::install_plugin(plugin, &cache, &mut tell)).transpose()?;
+    let library = runtime::find_or_install(named, package, &cache, &mut report_progress)?;
+    let plugin = plugin.map(|plugin| runtime::install_plugin(plugin, &cache, &mut report_progress)).transpose()?;
     Ok((library, plugin))
 }
 

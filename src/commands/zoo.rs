@@ -79,8 +79,8 @@ fn export(name: &str, output: Option<&Path>, settings: &Settings, ui: &Ui) -> Re
         let message = format!("{} already exists", output.display());
         return Err(Error::refused(message, "name another file with `-o`, or remove it first"));
     }
-    let mut tell = |_: models::Progress<'_>| {};
-    let path = models::network_file(name, network, settings, &runtime::cache_folder(), &mut tell)?;
+    let mut no_progress = |_: models::Progress<'_>| {};
+    let path = models::network_file(name, network, settings, &runtime::cache_folder(), &mut no_progress)?;
     let mut file = plain_file::open(&path).map_err(|source| Error::read(&path, source))?;
     write_with(&output, |mut copy| io::copy(&mut file, &mut copy).map(drop))?;
     print(ui, &format!("wrote {}\n", output.display()))

@@ -12,7 +12,7 @@ use judge::summary::summarize_asked;
 use plan::Cell;
 use record::{StoreError, StoredRun};
 
-/// Analyses again where an earlier session did.
+/// Analyses again where an earlier invocation did.
 pub(super) fn replay(job: &mut Job) -> Result<(), StoreError> {
     let plan = job.plan();
     let (rounds, blocks) = (plan.rounds, per_round(plan));
@@ -52,5 +52,5 @@ pub(super) fn is_whole(job: &Job, block: u32) -> bool {
     let cell = |turn: &Turn| -> &Cell { &plan.cells[turn.cell] };
     let turns = schedule::block(plan, job.measure().design, block);
     let mut wanted = turns.iter().filter(|turn| cell(turn).skip.is_none() && job.need.has(plan, turn));
-    wanted.all(|turn| job.is_arm_given_up(cell(turn), turn.arm) || job.is_done(cell(turn), turn.arm, turn.run))
+    wanted.all(|turn| job.is_given_up_as(cell(turn), turn.kind) || job.is_done(cell(turn), turn.kind, turn.run))
 }

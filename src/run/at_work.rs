@@ -5,7 +5,7 @@
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use super::session::{RunError, Session};
+use super::runner::{RunError, Runner};
 use device::Watch;
 use worker::backend::{Failure, FailureKind};
 use worker::{self, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun};
@@ -20,7 +20,7 @@ pub(super) struct Start {
 
 /// Takes what came of the last run of a lane, with what it was started with, and says what the lane does next.
 pub(super) type Step<'s, 'a, T> =
-    dyn FnMut(usize, Option<(T, WorkerRun)>, &mut Session<'a>) -> Result<Option<(T, Start)>, RunError> + 's;
+    dyn FnMut(usize, Option<(T, WorkerRun)>, &mut Runner<'a>) -> Result<Option<(T, Start)>, RunError> + 's;
 
 /// What a lane says of the run that is under way in it.
 enum Said {
@@ -40,17 +40,17 @@ type Idle<T> = (usize, Sender<Said>, Option<(T, WorkerRun)>);
 /// The first of `step`, and [`RunError::Interrupted`] after the second interrupt; runs that are under way are waited for.
 pub(super) fn keep_at_work<'a, T>(
     lanes: usize,
-    session: &mut Session<'a>,
+    runner: &mut Runner<'a>,
     step: &mut Step<'_, 'a, T>,
 ) -> Result<(), RunError> {
     if lanes == 1 {
         let mut last = None;
-        while let Some((run, Start { launch, plan, watch })) = step(0, last.take(), session)? {
-            last = Some((run, session.run(&launch, &plan, watch)?));
+        while let Some((run, Start { launch, plan, watch })) = step(0, last.take(), runner)? {
+            last = Some((run, runner.run(&launch, &plan, watch)?));
         }
         return Ok(());
     }
-    let (interrupts, (sender, receiver)) = (session.interrupts(), mpsc::channel());
+    let (interrupts, (sender, receiver)) = (runner.interrupts(), mpsc::channel());
     thread::scope(|scope| {
         let mut under_way: Vec<Option<T>> = (0..lanes).map(|_| None).collect();
         let mut ended = Ok(());
@@ -58,10 +58,10 @@ pub(super) fn keep_at_work<'a, T>(
         drop(sender);
         loop {
             while let Some((lane, sender, last)) = idle.pop() {
-                match step(lane, last, session) {
+                match step(lane, last, runner) {
                     Ok(Some((run, start))) if ended.is_ok() => {
-                        let own = sender.clone();
-                        let lane_thread = move || carry_out(lane, start, interrupts, own);
+                        let lane_sender = sender.clone();
+                        let lane_thread = move || carry_out(lane, start, interrupts, lane_sender);
                         match thread::Builder::new().spawn_scoped(scope, lane_thread) {
                             Ok(_) => under_way[lane] = Some(run),
                             Err(error) => idle.push((lane, sender, Some((run, WorkerRun::failed(no_thread(&error)))))),
@@ -75,7 +75,7 @@ pub(super) fn keep_at_work<'a, T>(
                 return ended;
             }
             match receiver.recv() {
-                Ok(Said::Tick) => session.tick_in_run(),
+                Ok(Said::Tick) => runner.tick_in_run(),
                 Ok(Said::Ended(lane, sender, worker)) => match *worker {
                     Ok(worker) => idle.extend(under_way[lane].take().map(|run| (lane, sender, Some((run, worker))))),
                     Err(StoppedAtOnce) => {
@@ -121,7 +121,7 @@ mod tests {
         let start = |lane: usize| {
             let program = ["sh", "-c", commands[lane], "sh"].map(Into::into).into_iter().chain([pipe.clone().into()]);
             let log = scratch.path().join(format!("{lane}.log"));
-            let launch = Session::launch_program(program.collect(), false, &log, Nanos::from_secs(60));
+            let launch = Runner::launch_program(program.collect(), false, &log, Nanos::from_secs(60));
             let request = CellRequest::of_script("m", Mock::steady(Nanos(1)));
             Start {
                 launch,
@@ -131,9 +131,9 @@ mod tests {
         };
         let interrupts = Interrupts::never().expect("a socket pair");
         let mut ignore = |_: &crate::run::event::Event<'_>| {};
-        let mut session = Session::new(&interrupts, &mut ignore);
+        let mut runner = Runner::new(&interrupts, &mut ignore);
         let mut failures = Vec::new();
-        keep_at_work(2, &mut session, &mut |lane, last: Option<(usize, WorkerRun)>, _| {
+        keep_at_work(2, &mut runner, &mut |lane, last: Option<(usize, WorkerRun)>, _| {
             let is_first = last.is_none();
             failures.extend(last.and_then(|(_, worker)| Some(worker.failure?.kind)));
             Ok(is_first.then(|| (lane, start(lane))))

@@ -7,7 +7,7 @@ use base::code::{Code, LIMITS, SLOW_CLOCK_NS};
 use base::machine::clock::ClockQuality;
 use base::metric::{self, Metric};
 use experiment::Cache;
-use record::{Arm, StoredRun};
+use record::{RunKind, StoredRun};
 use statistics::quantile::median;
 use statistics::steady::LateWarmup;
 use worker::measure::batching::iterations_per_sample;
@@ -63,7 +63,7 @@ pub(super) fn of_run(seen: &Seen<'_>) -> Vec<Code> {
     codes
 }
 
-/// What the run met on the machine. A rehearsal tells nothing of it.
+/// What disturbed the run on the machine. A rehearsal says nothing about that.
 fn of_environment(seen: &Seen<'_>) -> Vec<Code> {
     let is_above = |metric, limit| seen.is_counted() && seen.metric(metric).is_some_and(|value| value > limit);
     let above = LIMITS.into_iter().filter(|(metric, limit, _)| is_above(*metric, *limit));
@@ -74,7 +74,7 @@ fn of_environment(seen: &Seen<'_>) -> Vec<Code> {
 
 impl Seen<'_> {
     fn is_counted(&self) -> bool {
-        self.run.arm != Arm::Pilot
+        self.run.kind != RunKind::Rehearsal
     }
 
     fn metric(&self, metric: Metric) -> Option<f64> {
@@ -90,14 +90,16 @@ impl Seen<'_> {
     fn is_saturated(&self) -> bool {
         let rate = self.served.filter(|served| !served.is_predicted).and_then(|served| served.per_s);
         let callers = self.served.map_or(1.0, |served| f64::from(served.callers));
-        let load = rate.zip(self.metric(metric::SERVICE)).map(|(per_s, service)| per_s * service / 1e9 / callers);
-        self.run.data.stop_reason == Some(StopReason::Saturated) || load.is_some_and(|load| load >= 1.0)
+        let utilization =
+            rate.zip(self.metric(metric::SERVICE)).map(|(per_s, service)| per_s * service / 1e9 / callers);
+        self.run.data.stop_reason == Some(StopReason::Saturated)
+            || utilization.is_some_and(|utilization| utilization >= 1.0)
     }
 
     fn is_issued_late(&self) -> bool {
         let bound = self.served.and_then(|served| served.load.bound()).map(|bound| bound.limit.0 as f64);
-        let of = bound.or_else(|| self.metric(metric::LATENCY));
-        self.metric(metric::LATENESS).zip(of).is_some_and(|(lateness, of)| lateness > LATE * of)
+        let base = bound.or_else(|| self.metric(metric::LATENCY));
+        self.metric(metric::LATENESS).zip(base).is_some_and(|(lateness, base)| lateness > LATE * base)
     }
 
     /// Whether the clock cannot resolve one iteration, by the end of the warm-up; only warm ones can be timed together.
@@ -119,15 +121,15 @@ mod tests {
     use super::*;
     use record::Outcome;
 
-    fn run(arm: Arm, metrics: &[(Metric, f64)]) -> StoredRun {
+    fn run(kind: RunKind, metrics: &[(Metric, f64)]) -> StoredRun {
         let cell = "0123456789abcdef".parse().expect("an id");
-        let mut run = StoredRun::not_started(cell, arm, 0, 0, Outcome::Completed);
+        let mut run = StoredRun::not_started(cell, kind, 0, 0, Outcome::Completed);
         run.data.metrics = metrics.iter().map(|(metric, value)| (metric.name.to_owned(), *value)).collect();
         run
     }
 
     fn codes(metrics: &[(Metric, f64)]) -> Vec<Code> {
-        seen(&run(Arm::Main, metrics))
+        seen(&run(RunKind::Main, metrics))
     }
 
     fn seen(run: &StoredRun) -> Vec<Code> {
@@ -143,20 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn one_code_is_told_once_and_pilots_tell_nothing_of_the_machine() {
+    fn one_code_is_told_once_and_the_rehearsal_tells_nothing_of_the_machine() {
         let short = [(metric::SWAPPED_PAGES, 13.0), (metric::MEMORY_LIMIT_EVENTS, 1.0), (metric::MAJOR_FAULTS, 11.0)];
         assert_eq!(codes(&short), [Code::Swap]);
-        assert_eq!(seen(&run(Arm::Pilot, &short)), []);
+        assert_eq!(seen(&run(RunKind::Rehearsal, &short)), []);
         assert_eq!(codes(&[]), []);
     }
 
     #[test]
     fn a_run_is_noisy_above_two_percent_and_throttled_above_nothing() {
-        let noisy = |steal| run(Arm::Main, &[(metric::STEAL, steal)]).is_noisy();
+        let noisy = |steal| run(RunKind::Main, &[(metric::STEAL, steal)]).is_noisy();
         assert_eq!((noisy(0.02), noisy(0.021)), (false, true));
-        let throttled = |events| run(Arm::Main, &[(metric::THROTTLE_EVENTS, events)]).was_throttled();
+        let throttled = |events| run(RunKind::Main, &[(metric::THROTTLE_EVENTS, events)]).was_throttled();
         assert_eq!((throttled(0.0), throttled(1.0)), (false, true));
-        assert!(!run(Arm::Main, &[]).is_noisy() && !run(Arm::Main, &[]).was_throttled());
+        assert!(!run(RunKind::Main, &[]).is_noisy() && !run(RunKind::Main, &[]).was_throttled());
     }
 
     #[test]
@@ -164,7 +166,7 @@ mod tests {
         let mut samples = vec![100.0; 99];
         samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);
         samples.insert(0, 900.0);
-        let mut run = run(Arm::Main, &[]);
+        let mut run = run(RunKind::Main, &[]);
         run.shape = statistics::Distribution::of(&samples, 1);
         assert!(run.shape.as_ref().is_some_and(statistics::Distribution::is_skewed));
         assert_eq!(seen(&run), []);

@@ -33,7 +33,7 @@ pub(super) fn examine(
     let graphs: BTreeMap<ModelIndex, (&PreparedModel, ModelProto)> = needed
         .into_iter()
         .filter_map(|index| {
-            let model = models.get(index.place())?;
+            let model = models.get(index.index())?;
             Some((index, (model, onnx::load_graph(model.path()?).ok()?)))
         })
         .collect();
@@ -70,7 +70,7 @@ fn converted(experiment: &Experiment, models: &[PreparedModel], plan: &Plan) -> 
     }
     let key = |cell: &plan::Cell| {
         let variant = &experiment.variants[cell.variant()];
-        let model = models.get(cell.model().place())?;
+        let model = models.get(cell.model().index())?;
         let is_converted = variant.precision != Precision::Fp32 && model.declared.file_for(variant).is_none();
         let provider = &experiment.devices[cell.device()].provider;
         is_converted.then(|| (cell.model(), cell.variant(), ProviderClass::of(provider)))
@@ -88,7 +88,7 @@ fn check_keep(
     for variant in variants {
         let named = &experiment.variants[variant];
         let models: BTreeSet<ModelIndex> =
-            converted.iter().filter(|(_, of, _)| *of == variant).map(|(model, ..)| *model).collect();
+            converted.iter().filter(|(_, converted, _)| *converted == variant).map(|(model, ..)| *model).collect();
         // A model that cannot be read may have what is named.
         if named.convert.keep.is_empty() || !models.iter().all(|model| graphs.contains_key(model)) {
             continue;

@@ -27,12 +27,12 @@ use record::provenance;
 use record::revision::{self, NoRevision};
 use record::sources::CommandSources;
 use record::{
-    DatasetFile, FORMAT, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, Session, SpecSource,
+    DatasetFile, FORMAT, Invocation, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, SpecSource,
 };
 use spec::Loaded;
 use worker::backend;
 
-/// Everything that goes into a new record beside the plan.
+/// Everything that goes into a new record in addition to the plan.
 #[derive(Debug)]
 pub struct Provenance<'a> {
     pub spec: &'a Loaded,
@@ -44,12 +44,12 @@ pub struct Provenance<'a> {
     pub restrictions: Vec<String>,
     /// The machine.
     pub host: Host,
-    /// Processors' worth of time that others use.
-    pub others_cpus: f64,
+    /// Background load: processors' worth of time that other processes use.
+    pub background_cpus: f64,
     /// What workers open; nothing with the mock backend.
     pub libraries: &'a Libraries,
     /// This invocation.
-    pub session: Session,
+    pub invocation: Invocation,
     /// A quick look.
     pub quick: bool,
     /// The perfrun executable.
@@ -61,16 +61,16 @@ pub struct Provenance<'a> {
 /// # Errors
 ///
 /// When a model or the library cannot be read, or the record's folder cannot be written.
-pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_>) -> Result<Job, PrepareError> {
+pub fn create(prepared: Prepared, project: &ProjectRoot, provenance: Provenance<'_>) -> Result<Job, PrepareError> {
     let Provenance {
         spec,
         spec_path,
         overrides,
         restrictions,
         host,
-        others_cpus,
+        background_cpus,
         libraries,
-        session,
+        invocation,
         quick,
         executable,
     } = provenance;
@@ -79,9 +79,9 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     let mut models = prepared.models;
     let inputs = prepared.plan.inputs();
     let files =
-        models.iter().map(|model| describe_model(model, place, inputs)).collect::<Result<Vec<_>, PrepareError>>()?;
+        models.iter().map(|model| describe_model(model, project, inputs)).collect::<Result<Vec<_>, PrepareError>>()?;
     models.iter_mut().for_each(PreparedModel::stamp);
-    let datasets = describe_datasets(&models, place)?;
+    let datasets = describe_datasets(&models, project)?;
     let mut runtimes = describe_libraries(libraries)?;
     let describe = |(provider, library): (&String, _)| Ok((provider.clone(), describe_library(library)?));
     let plugins = libraries.plugins.iter().map(describe).collect::<Result<_, PrepareError>>()?;
@@ -95,29 +95,29 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         return Err(PrepareError::NotUtf8 { path: path.clone() });
     }
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
-    let sources = command_sources(experiment, place, spec_path);
+    let sources = command_sources(experiment, project, spec_path);
     let run_files = sources.iter().flat_map(CommandSources::named_and_tracked);
-    read_files.extend(run_files.map(|path| place.root.join(path)));
-    let (revision, no_revision) = match revision::current(&place.root, &read_files) {
+    read_files.extend(run_files.map(|path| project.root.join(path)));
+    let (revision, no_revision) = match revision::current(&project.root, &read_files) {
         Ok(revision) => (revision, None),
         Err(error) => {
-            let why = error.to_string().replace(&place.root.display().to_string(), ".");
+            let why = error.to_string().replace(&project.root.display().to_string(), ".");
             (None, Some(NoRevision { why: without_home(&why), remedy: error.hint() }))
         }
     };
     let started = record::now();
-    let folder = place.new_record(&experiment.name, &started)?;
+    let folder = project.new_record(&experiment.name, &started)?;
     info!("record: {}", folder.display());
-    let stored = relative_paths(experiment, place);
+    let stored = relative_paths(experiment, project);
     let mut plan = prepared.plan;
-    plan.axes.input_files_mut().for_each(|file| file.path = PathBuf::from(place.relative(&file.path)));
+    plan.axes.input_files_mut().for_each(|file| file.path = PathBuf::from(project.relative(&file.path)));
     let definitions = plan
         .cells
         .iter()
         .map(|cell| {
             let variant = &stored.variants[cell.variant()];
-            let runtime = stored.runtimes.get(stored.runtime_index(cell.variant(), cell.runtime()).place());
-            plan::definition(&stored, &stored.models[cell.model().place()], variant, plan.input_of(cell), runtime)
+            let runtime = stored.runtimes.get(stored.runtime_index(cell.variant(), cell.runtime()).index());
+            plan::definition(&stored, &stored.models[cell.model().index()], variant, plan.input_of(cell), runtime)
         })
         .collect();
     let manifest = Manifest {
@@ -126,7 +126,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         build_profile: Some(env!("PERFRUN_PROFILE").to_owned()),
         record: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         spec: SpecSource {
-            path: place.relative(spec_path),
+            path: project.relative(spec_path),
             text: spec.text.clone(),
             sha256: digest::of_text(&spec.canonical.to_string()),
             overrides: overrides.to_vec(),
@@ -147,31 +147,34 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         runtime,
         runtimes,
         plugins,
-        others_cpus,
+        background_cpus,
         machines: Vec::new(),
-        load: libraries.runtimes.iter().flatten().next().and_then(|_| Kernel::here().load()),
+        load_average: libraries.runtimes.iter().flatten().next().and_then(|_| Kernel::here().load_average()),
         quick,
         findings: PassFindings::default(),
     };
-    let record = Record::create(folder, manifest, session, &local)?;
+    let record = Record::create(folder, manifest, invocation, &local)?;
     let hold = Hold::take(&record.folder)?;
     Ok(Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable)?)
 }
 
 /// The files that commands may run; nothing without commands, outside of a repository, and without a specification's file,
 /// since no commit holds the report of a command line.
-fn command_sources(experiment: &Experiment, place: &ProjectRoot, spec_path: &Path) -> Option<CommandSources> {
+fn command_sources(experiment: &Experiment, project: &ProjectRoot, spec_path: &Path) -> Option<CommandSources> {
     let is_asked = experiment.backend.runs_commands() && spec_path.is_file();
-    let repository = is_asked.then(|| Repository::around(&place.root).ok().flatten())??;
-    let folder = repository.path_of(&place.root)?;
+    let repository = is_asked.then(|| Repository::around(&project.root).ok().flatten())??;
+    let folder = repository.path_of(&project.root)?;
     let (tracked, untracked) = (repository.objects(None, &folder), repository.untracked(&folder));
-    CommandSources::of(experiment, &place.root, &tracked, &untracked)
+    CommandSources::of(experiment, &project.root, &tracked, &untracked)
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
-fn describe_datasets(models: &[PreparedModel], place: &ProjectRoot) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
-    let one = |model: &PreparedModel| model.data.as_ref().map(|data| describe_data(data, place)).transpose();
-    let described = models.iter().map(one).collect::<Result<Vec<_>, PrepareError>>()?;
+fn describe_datasets(
+    models: &[PreparedModel],
+    project: &ProjectRoot,
+) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
+    let describe = |model: &PreparedModel| model.data.as_ref().map(|data| describe_data(data, project)).transpose();
+    let described = models.iter().map(describe).collect::<Result<Vec<_>, PrepareError>>()?;
     Ok(if described.iter().any(Option::is_some) { described } else { Vec::new() })
 }
 
@@ -185,7 +188,7 @@ pub(crate) fn check_format(record: &Record) -> Result<(), PrepareError> {
     if format == FORMAT { Ok(()) } else { Err(PrepareError::Earlier { record: record.folder.clone(), format }) }
 }
 
-/// Takes up an unfinished record in a new session, or what failed in a complete one, in another record.
+/// Takes up an unfinished record in a new invocation, or what failed in a complete one, in another record.
 ///
 /// # Errors
 ///
@@ -193,7 +196,7 @@ pub(crate) fn check_format(record: &Record) -> Result<(), PrepareError> {
 pub(crate) fn resume(
     (mut record, mut hold): (Record, Hold),
     libraries: &Libraries,
-    session: Session,
+    invocation: Invocation,
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
     let mut experiment = record.manifest.experiment.clone();
@@ -209,13 +212,13 @@ pub(crate) fn resume(
         return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
     }
     if record.manifest.findings.complete {
-        let place = ProjectRoot::of(&record.folder)?;
-        let folder = place.new_record(&experiment.name, &record::now())?;
-        record = record.again(&folder, &record.failed_groups(), session, &local)?;
+        let project = ProjectRoot::of(&record.folder)?;
+        let folder = project.new_record(&experiment.name, &record::now())?;
+        record = record.again(&folder, &record.failed_groups(), invocation, &local)?;
         hold = Hold::take(&folder)?;
     } else {
-        let first_block = record.manifest.findings.sessions.last().map_or(0, |last| last.first_block);
-        record.begin_session(Session { first_block, ..session })?;
+        let first_block = record.manifest.findings.invocations.last().map_or(0, |last| last.first_block);
+        record.begin_invocation(Invocation { first_block, ..invocation })?;
     }
     models.iter_mut().for_each(PreparedModel::stamp);
     let mut job = Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable)?;
@@ -229,7 +232,7 @@ const CORES: &str = "the number of usable cores";
 /// What the backend asks for where workers of several cells stay alive together.
 fn imposed_session(experiment: &Experiment) -> BTreeMap<String, String> {
     let keeps_several = experiment.measure.design.keeps_several_alive();
-    if keeps_several { backend::of(&experiment.backend).session_of_residents() } else { BTreeMap::new() }
+    if keeps_several { backend::kind_of(&experiment.backend).session_of_residents() } else { BTreeMap::new() }
 }
 
 /// A resumed record must go on with the same data.
@@ -278,7 +281,7 @@ fn changed_variable(there: &Host, here: &Host) -> Option<String> {
     let (there, here) = (there.variables.as_ref()?, here.variables.as_ref()?);
     let mut names = there.keys().chain(here.keys());
     let name = names.find(|name| there.get(*name) != here.get(*name) && *name != WHICH_DEVICE)?;
-    let value = |of: &BTreeMap<String, String>| of.get(name).map_or("unset", String::as_str).to_owned();
+    let value = |variables: &BTreeMap<String, String>| variables.get(name).map_or("unset", String::as_str).to_owned();
     Some(format!("the environment variable {name} ({} -> {})", value(there), value(here)))
 }
 
@@ -317,25 +320,25 @@ pub(crate) fn changed_subject(
 }
 
 /// The experiment with paths that say nothing about the user's home.
-fn relative_paths(experiment: &Experiment, place: &ProjectRoot) -> Experiment {
+fn relative_paths(experiment: &Experiment, project: &ProjectRoot) -> Experiment {
     let mut experiment = experiment.clone();
     for model in &mut experiment.models {
-        model.path = model.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
-        model.files.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
+        model.path = model.path.as_deref().map(|path| PathBuf::from(project.relative(path)));
+        model.files.values_mut().for_each(|path| *path = PathBuf::from(project.relative(path)));
         if let Some(command) = &mut model.command {
-            command.folder = PathBuf::from(place.relative(&command.folder));
-            command.input = command.input.as_deref().map(|path| PathBuf::from(place.relative(path)));
+            command.folder = PathBuf::from(project.relative(&command.folder));
+            command.input = command.input.as_deref().map(|path| PathBuf::from(project.relative(path)));
         }
     }
     for dataset in experiment.datasets_mut() {
-        dataset.file = PathBuf::from(place.relative(&dataset.file));
-        dataset.labels_file = dataset.labels_file.as_deref().map(|path| PathBuf::from(place.relative(path)));
+        dataset.file = PathBuf::from(project.relative(&dataset.file));
+        dataset.labels_file = dataset.labels_file.as_deref().map(|path| PathBuf::from(project.relative(path)));
     }
-    experiment.input_files_mut().for_each(|file| file.path = PathBuf::from(place.relative(&file.path)));
+    experiment.input_files_mut().for_each(|file| file.path = PathBuf::from(project.relative(&file.path)));
     for runtime in &mut experiment.runtimes {
-        runtime.paths().for_each(|path| *path = PathBuf::from(place.relative(path)));
+        runtime.paths().for_each(|path| *path = PathBuf::from(project.relative(path)));
     }
-    experiment.plugins.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
-    experiment.paths.iter_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
+    experiment.plugins.values_mut().for_each(|path| *path = PathBuf::from(project.relative(path)));
+    experiment.paths.iter_mut().for_each(|path| *path = PathBuf::from(project.relative(path)));
     experiment
 }

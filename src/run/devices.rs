@@ -1,6 +1,6 @@
 //! Devices that are not there: seen in the kernel's files before anything is opened, and by trying them.
 //!
-//! A provider that is compiled into a runtime is offered on every machine; only a session tells whether its driver, its
+//! A provider that is compiled into a runtime is offered on every machine; only a session shows whether its driver, its
 //! libraries and its hardware are there. So a session of two nodes is made and run, in a process of its own: a sum, and a
 //! convolution, since ONNX Runtime loads cuDNN only when it first needs it (since 1.28, onnxruntime#29252).
 
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tracing::info;
 
-use super::session::Session;
+use super::runner::Runner;
 use base::machine::kernel::Kernel;
 use base::quantity::Nanos;
 use experiment::{Boundary, Completion, Device, Experiment, Load, Plugin, Provider, Supply};
@@ -102,7 +102,7 @@ impl Trial<'_> {
         if let Err(error) = onnx::save(trial_model(), &path) {
             return Ok(failed(error.to_string()));
         }
-        let launch = Session::launch_for_file(self.executable, &folder.path().join("trial.log"), TIMEOUT);
+        let launch = Runner::launch_for_file(self.executable, &folder.path().join("trial.log"), TIMEOUT);
         let mut worker = WorkerSession::start(launch, interrupts, 1);
         let tick = &mut || {};
         let outcome = worker.prepare(self.request(&path), tick);

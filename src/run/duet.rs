@@ -1,10 +1,10 @@
-//! What a duet needs beforehand: two arms in every group, both on the CPU, and two equal sets of cores (method 4.2).
+//! What a duet needs beforehand: two cells in every group, both on the CPU, and two equal sets of cores (method 4.2).
 
 use base::machine::host::cores::CoreSplitError;
 use experiment::Experiment;
 use plan::{Cell, Plan, Skip, SkipKind};
 
-/// Why two arms cannot be measured at the same time.
+/// Why two cells cannot be measured at the same time.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum DuetError {
     #[error("`measure.design: duet` measures two cells side by side, but {} compared here: {}",
@@ -14,11 +14,11 @@ pub enum DuetError {
     #[error("`measure.design: duet` runs on the CPU only, and {cell} does not")]
     #[diagnostic(help("take the device out of `devices`, or use `design: slices`"))]
     NotCpu { cell: String },
-    #[error("variant `{variant}` asks for {threads} threads; in a duet each arm has {cores} of the cores")]
-    #[diagnostic(help("ask for fewer threads, or use `design: slices`, in which an arm has all cores"))]
+    #[error("variant `{variant}` asks for {threads} threads; in a duet each cell has {cores} of the cores")]
+    #[diagnostic(help("ask for fewer threads, or use `design: slices`, in which a cell has all cores"))]
     Threads { variant: String, threads: u32, cores: usize },
     #[error("`measure.design: duet` needs two equal sets of cores: {0}")]
-    #[diagnostic(help("use `design: slices`, in which the arms take turns"))]
+    #[diagnostic(help("use `design: slices`, in which the cells take turns"))]
     Cores(CoreSplitError),
     #[error("--only selects {cell} without its partner in the duet")]
     #[diagnostic(help("select both, or use another design"))]
@@ -49,8 +49,8 @@ pub(crate) fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
             let is_skipped = |index: &&u32| plan.cells[**index as usize].skip.is_some();
             let partner = group.cells.iter().find(is_skipped).map(|index| plan.path(&plan.cells[*index as usize]));
             let reason = format!("its partner in the duet, {}, is skipped", partner.unwrap_or_default());
-            let own = group.cells.iter().find(|index| !is_skipped(index)).copied();
-            alone.extend(own.map(|index| (index as usize, Skip { kind: SkipKind::Other, reason, remedy: None })));
+            let first = group.cells.iter().find(|index| !is_skipped(index)).copied();
+            alone.extend(first.map(|index| (index as usize, Skip { kind: SkipKind::Other, reason, remedy: None })));
         }
     }
     for (cell, skip) in alone {
@@ -74,7 +74,7 @@ pub(crate) fn check_selection(plan: &Plan) -> Result<(), DuetError> {
     Ok(())
 }
 
-/// Checks that no variant asks for more threads than an arm has cores.
+/// Checks that no variant asks for more threads than a cell of a duet has cores.
 ///
 /// # Errors
 ///

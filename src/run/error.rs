@@ -22,7 +22,7 @@ pub enum PrepareError {
     OpenDimensions(Vec<OpenDimensions>),
     #[error("model `{model}`, dataset {}: {}", .file.display(), without_path(.file, .problem))]
     Dataset { model: String, file: PathBuf, problem: Box<DatasetError> },
-    #[error("model `{model}`, input `{input}`{}", place(.file.as_deref(), .problem))]
+    #[error("model `{model}`, input `{input}`{}", location(.file.as_deref(), .problem))]
     Feed { model: String, input: String, file: Option<PathBuf>, problem: Box<DatasetError> },
     #[error("variant `{variant}`: `keep`: {problem} of its models")]
     #[diagnostic(help("{help}"))]
@@ -72,7 +72,7 @@ fn without_path(file: &Path, problem: &DatasetError) -> String {
 }
 
 /// `, file inputs.npz: array ...`
-fn place(file: Option<&Path>, problem: &DatasetError) -> String {
+fn location(file: Option<&Path>, problem: &DatasetError) -> String {
     match file {
         Some(file) => format!(", file {}: {}", file.display(), without_path(file, problem)),
         None => format!(": {problem}"),
@@ -93,8 +93,8 @@ impl OpenDimensions {
     pub(super) fn group(problems: Vec<(String, ShapeError)>, models: usize) -> Vec<Self> {
         let mut groups: Vec<OpenDimensions> = Vec::new();
         for (model, problem) in problems {
-            let told = |problem: &ShapeError| (problem.to_string(), problem.remedy());
-            match groups.iter_mut().find(|group| told(&group.problem) == told(&problem)) {
+            let message = |problem: &ShapeError| (problem.to_string(), problem.remedy());
+            match groups.iter_mut().find(|group| message(&group.problem) == message(&problem)) {
                 Some(group) if !group.models.contains(&model) => group.models.push(model),
                 Some(_) => {}
                 None => groups.push(OpenDimensions { problem, models: vec![model], are_all: false }),

@@ -13,7 +13,7 @@ pub(crate) enum Event<'a> {
     Started {
         /// What is going to run.
         manifest: &'a Manifest,
-        /// Runs that an earlier session finished.
+        /// Runs that an earlier invocation finished.
         already_done: usize,
     },
     /// What is done before the first block or after the last begins: a pass.
@@ -69,10 +69,10 @@ pub(crate) enum Event<'a> {
         done: usize,
         /// Cells to rehearse.
         total: usize,
-        /// The pilot.
         run: &'a StoredRun,
     },
-    /// A variant is going to be run over the data of its model, or a stored model for its outputs; the last tells the end.
+    /// A variant is going to be run over the data of its model, or a stored model for its outputs; the last one marks
+    /// the end.
     Scoring {
         /// For `accuracy` or `outputs`.
         what: &'static str,
@@ -91,7 +91,7 @@ pub(crate) enum Event<'a> {
     /// The rehearsal is over.
     RehearsalEnded {
         plan: &'a Plan,
-        pilots: &'a [StoredRun],
+        rehearsals: &'a [StoredRun],
         /// How long it took.
         took: Duration,
     },
@@ -121,7 +121,7 @@ pub(crate) enum Event<'a> {
         manifest: &'a Manifest,
         /// Cells that can be run.
         cells: usize,
-        /// How long the blocks will take, from what the pilots showed.
+        /// How long the blocks will take, from what the rehearsal showed.
         estimate: Option<Duration>,
         /// How long where runs go by need and no group is decided early.
         longest: Option<Duration>,

@@ -121,7 +121,7 @@ pub(crate) struct Hashes {
     pub(crate) data: Option<String>,
 }
 
-/// Those of a model by its place on the axis.
+/// Those of a model by its index on the axis.
 ///
 /// # Errors
 ///
@@ -148,16 +148,16 @@ pub(crate) fn hash_of_own_file(
 ) -> Result<Option<String>, PrepareError> {
     let model = experiment.models.iter().find(|known| known.name == model);
     let variant = experiment.variants.iter().find(|known| known.name == variant);
-    let own = model.zip(variant).and_then(|(model, variant)| model.file_for(variant));
-    let files = own.map(|path| with_external(path)).filter(|files| files.iter().all(|file| file.exists()));
+    let file = model.zip(variant).and_then(|(model, variant)| model.file_for(variant));
+    let files = file.map(|path| with_external(path)).filter(|files| files.iter().all(|file| file.exists()));
     files.map(|files| hash_files(&files)).transpose()
 }
 
 /// The user's own file for a variant: its path as the record has it, and where it lies.
 fn own_file<'a>(file: &'a VariantFile, experiment: &'a Experiment) -> Option<(&'a String, &'a PathBuf)> {
     let VariantOrigin::Own { path: shown } = &file.origin else { return None };
-    let model = experiment.models.get(file.model.place())?;
-    Some((shown, model.file_for(experiment.variants.get(file.variant.place())?)?))
+    let model = experiment.models.get(file.model.index())?;
+    Some((shown, model.file_for(experiment.variants.get(file.variant.index())?)?))
 }
 
 /// A file that is not there is another one too.

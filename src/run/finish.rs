@@ -9,7 +9,7 @@ use base::metric;
 use base::printable::printable_line;
 use experiment::{Cache, PrecisionStop, Stop};
 use plan::{Cell, CellId};
-use record::{Arm, Outcome, StoredRun};
+use record::{Outcome, RunKind, StoredRun};
 use statistics::Distribution;
 use statistics::steady::LateWarmup;
 use statistics::stopping::precision_reached;
@@ -22,13 +22,13 @@ use worker::measure::warm::WarmupStatus;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub cell: CellId,
-    pub arm: Arm,
+    pub kind: RunKind,
     /// Number of the run.
     pub run: u32,
-    /// Place in its block.
+    /// Position in its block.
     pub position: u32,
-    /// Index of the session.
-    pub session: u32,
+    /// Index of the invocation.
+    pub invocation: u32,
     /// Iterations of each sample.
     pub iterations: u32,
     /// What the caches held when a sample began.
@@ -41,9 +41,9 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// Of one run that is alone, with one iteration in each sample.
-    pub(crate) fn of(job: &Job, cell: &Cell, arm: Arm, run: u32) -> Self {
-        let (session, cache, pauses) = (job.session(), job.measure().cache, job.pauses());
-        Slot { cell: cell.id, arm, run, position: 0, session, iterations: 1, cache, pauses, served: None }
+    pub(crate) fn of(job: &Job, cell: &Cell, kind: RunKind, run: u32) -> Self {
+        let (invocation, cache, pauses) = (job.invocation(), job.measure().cache, job.pauses());
+        Slot { cell: cell.id, kind, run, position: 0, invocation, iterations: 1, cache, pauses, served: None }
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
         iterations: slot.iterations,
         data: worker.data,
         position: slot.position,
-        ..StoredRun::not_started(slot.cell, slot.arm, slot.run, slot.session, outcome)
+        ..StoredRun::not_started(slot.cell, slot.kind, slot.run, slot.invocation, outcome)
     };
     let is_served = slot.served.filter(|_| run.outcome == Outcome::Completed);
     let late = match is_served {
@@ -176,10 +176,10 @@ mod tests {
         let cell = "0123456789abcdef".parse().expect("an id");
         Slot {
             cell,
-            arm: Arm::Main,
+            kind: RunKind::Main,
             run: 3,
             position: 1,
-            session: 0,
+            invocation: 0,
             iterations: 4,
             cache: Cache::Warm,
             pauses: false,

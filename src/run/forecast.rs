@@ -11,9 +11,10 @@ use base::metric;
 use base::quantity::Nanos;
 use experiment::{Design, Measure, Rebuild, SamplesStop, Stop};
 use plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
-use record::{Arm, Outcome, StoredRun};
+use record::{Outcome, RunKind, StoredRun};
 
-/// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
+/// How long the runs that are left will take, from what the rehearsal showed; `None` if no cell can run, or if none
+/// takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
     time(job, Blocks::Expected)
 }
@@ -40,7 +41,7 @@ fn time(job: &Job, blocks: Blocks) -> Option<Duration> {
         Some(Nanos::from_duration(run).0.saturating_mul(left_of(job, &done, turn.cell, blocks)))
     };
     let turns = schedule::block(&manifest.plan, Design::Blocks, 0).into_iter();
-    let main = |turn: &Turn| turn.arm == Arm::Main && job.cell(turn.cell).skip.is_none();
+    let main = |turn: &Turn| turn.kind == RunKind::Main && job.cell(turn.cell).skip.is_none();
     let turns: Vec<Placed> = (0..).zip(turns.filter(main)).collect();
     let mut total = Nanos(0);
     for segment in lanes::segments(job, turns) {
@@ -62,8 +63,8 @@ pub(super) fn of_cell(job: &Job, done: &Done, index: usize) -> Option<(Duration,
 /// What one run of a cell takes; `None` where its rehearsal failed.
 fn run_of_cell(job: &Job, index: usize) -> Option<Duration> {
     let cell = job.cell(index);
-    let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed)?;
-    Some(run_time(job, cell, pilot).to_duration())
+    let rehearsal = job.rehearsal(cell).filter(|run| run.outcome == Outcome::Completed)?;
+    Some(run_time(job, cell, rehearsal).to_duration())
 }
 
 /// About how many runs the record will have.
@@ -77,7 +78,7 @@ pub(super) fn runs_left(job: &Job) -> usize {
     job.plan().runnable().map(|(index, _)| left_of(job, &done, index, Blocks::Expected) as usize).sum()
 }
 
-/// Runs of a cell and its doubles that have an outcome, and blocks that it was in.
+/// Runs of a cell and its A/A copies that have an outcome, and blocks that it was in.
 pub(super) type Done = HashMap<CellId, (u64, u32)>;
 
 pub(super) fn done(job: &Job) -> Done {
@@ -107,7 +108,7 @@ pub(super) fn blocks(job: &Job, done: u32) -> u32 {
     round * length + this + later
 }
 
-/// About how many runs of a cell are left, those of its doubles too.
+/// About how many runs of a cell are left, those of its A/A copies too.
 fn left_of(job: &Job, done: &Done, index: usize, blocks: Blocks) -> u64 {
     let plan = job.plan();
     let cell = &plan.cells[index];
@@ -121,26 +122,30 @@ fn left_of(job: &Job, done: &Done, index: usize, blocks: Blocks) -> u64 {
         })
     };
     let blocks: u64 = (0..rounds).map(of_round).sum();
-    let doubles = plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
-    // A duet's control is a pair of doubles.
-    let doubles = if job.measure().design == Design::Duet { 2 * doubles } else { doubles };
-    (blocks * (1 + doubles)).saturating_sub(runs_done)
+    (blocks * (1 + aa_copies(job, index))).saturating_sub(runs_done)
 }
 
-/// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise
-/// makes of them, and what its process takes beside them.
-pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
-    let (measure, samples) = (job.measure(), job.pilot_samples(cell));
+/// How many A/A copies of a cell a block measures.
+fn aa_copies(job: &Job, index: usize) -> u64 {
+    let controls = job.plan().controls.iter().filter(|control| **control as usize == index).count() as u64;
+    // A duet measures two copies of a cell against each other.
+    if job.measure().design == Design::Duet { 2 * controls } else { controls }
+}
+
+/// Expected time of one full run of a cell: the least times of the specification, or what the noise in its rehearsal
+/// makes of them, and what its process takes in addition.
+pub(super) fn run_time(job: &Job, cell: &Cell, rehearsal: &StoredRun) -> Nanos {
+    let (measure, samples) = (job.measure(), job.rehearsal_samples(cell));
     let load = job.load_of_run(cell, 0);
     // What the rehearsal built no run builds again.
-    let builds_once = measure.rebuild == Rebuild::Once && metric_of(pilot, metric::BUILD) > 0;
+    let builds_once = measure.rebuild == Rebuild::Once && metric_of(rehearsal, metric::BUILD) > 0;
     let seen = CellForecast {
-        start: if builds_once { Nanos(metric_of(pilot, metric::SPAWN)) } else { start_time(pilot) },
+        start: if builds_once { Nanos(metric_of(rehearsal, metric::SPAWN)) } else { start_time(rehearsal) },
         sample: Nanos(samples.sample_ns(measure.cache, job.iterations(cell)).max(1)),
         noise: samples.noise,
         source: Source::Rehearsal,
     };
-    let told = match load {
+    let expected = match load {
         None => time_of_seen_run(measure, seen, job.least_warmup(cell)),
         Some(load) => {
             let stop = Stop::Samples(SamplesStop { count: 0, max_time: Nanos(0) });
@@ -148,30 +153,26 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
             Nanos(around.0.saturating_add(load.expected.0))
         }
     };
-    Nanos(told.0.saturating_add(Nanos::from_duration(job.untold(cell)).0))
+    Nanos(expected.0.saturating_add(Nanos::from_duration(job.unreported_time(cell)).0))
 }
 
-/// What a block spends on each cell, its doubles included, in the order of the questions; `None` where runs take no time, and
-/// where a cell is measured for another one.
+/// What a block spends on each cell, its A/A copies included, in the order of the questions; `None` where runs take no
+/// time, and where a cell is measured for another one.
 pub(super) fn by_question(job: &Job) -> Option<Vec<Duration>> {
     let plan = job.plan();
-    let of_cell = |cell: usize| {
-        let doubles = plan.controls.iter().filter(|control| **control as usize == cell).count() as u32;
-        let doubles = if job.measure().design == Design::Duet { 2 * doubles } else { doubles };
-        run_of_cell(job, cell).unwrap_or_default() * (1 + doubles)
-    };
+    let of_cell = |cell: usize| run_of_cell(job, cell).unwrap_or_default() * (1 + aa_copies(job, cell) as u32);
     let is_one_by_one = !plan.product.is_of_pairs;
     let all = || plan.by_question().into_iter().map(of_cell).collect();
     job.manifest().environment().on_machine(all).filter(|_| is_one_by_one)
 }
 
-/// What the pilot took from the start of its process to the end of its first inference.
-pub(super) fn start_time(pilot: &StoredRun) -> Nanos {
-    let parts = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(|part| metric_of(pilot, part));
+/// What a rehearsal took from the start of its process to the end of its first inference.
+pub(super) fn start_time(rehearsal: &StoredRun) -> Nanos {
+    let parts = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(|part| metric_of(rehearsal, part));
     Nanos(parts.into_iter().fold(0, u64::saturating_add))
 }
 
-/// A time that the pilot took, in nanoseconds; 0 where it has none.
-fn metric_of(pilot: &StoredRun, metric: metric::Metric) -> u64 {
-    pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64
+/// A time of a rehearsal in nanoseconds; 0 where it has none.
+fn metric_of(rehearsal: &StoredRun, metric: metric::Metric) -> u64 {
+    rehearsal.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64
 }

@@ -1,4 +1,4 @@
-//! What an execution needs beside the record.
+//! What an execution needs in addition to the record.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
-use super::pilot::PilotSamples;
+use super::rehearsal_samples::RehearsalSamples;
 use super::schedule::Turn;
 use base::quantity::Nanos;
 use device::{Gpu, Monitors, OtherWorkers, Watch};
@@ -20,7 +20,7 @@ use onnx::{Resolved, ResolvedTensor, ShapeError};
 use plan::{Cell, CellId, Plan};
 use prepare::runtime::Libraries;
 use record::hold::Hold;
-use record::{Arm, Manifest, Outcome, Record, Sampled, StoreError, StoredRun};
+use record::{Manifest, Outcome, Record, RunKind, Sampled, StoreError, StoredRun};
 use worker::backend::failure::classify;
 use worker::backend::{self, Failure, FailureKind, Kind};
 
@@ -41,16 +41,17 @@ pub struct Job {
     pub spec_folder: PathBuf,
     /// The perfrun executable.
     pub executable: PathBuf,
-    /// What a block adds to the error of the log ratio of identical arms, where an earlier record or calibration knows it.
+    /// What a block adds to the error of the log ratio of an A/A comparison, where an earlier record or calibration
+    /// knows it.
     pub spread: Option<f64>,
-    /// Who tells what devices and processors do meanwhile.
+    /// What devices and processors do meanwhile.
     pub(super) monitors: Monitors,
     /// The batches of cells that are searched for the best one: the one that is tried, then the one that was found.
     batches: HashMap<CellId, Batch>,
     /// Which groups have left.
     pub(super) need: DecidedGroups,
-    /// What the process of a cell takes beside what it tells of itself, by the rehearsal of this session.
-    untold: HashMap<CellId, Duration>,
+    /// Time that the process of a cell takes and does not report, by the rehearsal of this invocation.
+    unreported_time: HashMap<CellId, Duration>,
     /// What the record's runs amount to.
     index: Index,
 }
@@ -66,13 +67,13 @@ struct Batch {
 /// The record's runs by what is asked about them before each further run.
 #[derive(Debug, Default)]
 struct Index {
-    done: HashMap<(CellId, Arm, u32), Outcome>,
-    /// Where the pilot of each cell is, and what its samples say.
-    pilots: HashMap<CellId, (usize, PilotSamples)>,
+    done: HashMap<(CellId, RunKind, u32), Outcome>,
+    /// Where the rehearsal of each cell is, and what its samples say.
+    rehearsals: HashMap<CellId, (usize, RehearsalSamples)>,
     /// About how long the samples of each run took, in nanoseconds.
     took_ns: Vec<u64>,
-    /// Kinds of failure of each cell, with the arm.
-    failures: HashMap<CellId, Vec<(Arm, FailureKind)>>,
+    /// Kinds of failure of each cell, with what the run was for.
+    failures: HashMap<CellId, Vec<(RunKind, FailureKind)>>,
     /// Cells of which a run completed, controls and the rehearsal aside.
     measured: HashSet<CellId>,
 }
@@ -81,15 +82,15 @@ impl Index {
     fn add(&mut self, run: &StoredRun, samples: &Sampled<'_>) {
         let position = self.took_ns.len();
         self.took_ns.push(samples.warmup.span_ns().saturating_add(samples.active_ns()));
-        self.done.insert((run.cell, run.arm, run.run), run.outcome);
-        if run.arm == Arm::Pilot {
-            self.pilots.entry(run.cell).or_insert_with(|| (position, PilotSamples::of(samples)));
+        self.done.insert((run.cell, run.kind, run.run), run.outcome);
+        if run.kind == RunKind::Rehearsal {
+            self.rehearsals.entry(run.cell).or_insert_with(|| (position, RehearsalSamples::of(samples)));
         }
-        if (run.arm, run.outcome) == (Arm::Main, Outcome::Completed) {
+        if (run.kind, run.outcome) == (RunKind::Main, Outcome::Completed) {
             self.measured.insert(run.cell);
         }
         if let (Outcome::Failed, Some(failure)) = (run.outcome, &run.failure) {
-            self.failures.entry(run.cell).or_default().push((run.arm, failure.kind));
+            self.failures.entry(run.cell).or_default().push((run.kind, failure.kind));
         }
     }
 }
@@ -121,7 +122,7 @@ impl Job {
         }
         let need = DecidedGroups::new(&record);
         let experiment = &record.manifest.experiment;
-        let monitors = backend::of(&experiment.backend).monitors(&experiment.devices);
+        let monitors = backend::kind_of(&experiment.backend).monitors(&experiment.devices);
         let mut job = Job {
             record,
             _hold: hold,
@@ -134,12 +135,13 @@ impl Job {
             monitors,
             batches: HashMap::new(),
             need,
-            untold: HashMap::new(),
+            unreported_time: HashMap::new(),
             index,
         };
         let searches = job.manifest().findings.search.clone().unwrap_or_default().searches;
         for search in searches {
-            // It was run so by an earlier session; a file that changed since is found before anything is run with it.
+            // It was run so by an earlier invocation; a file that changed since is found before anything is run with
+            // it.
             let _known = job.set_batch(search.cell as usize, search.batch);
         }
         Ok(job)
@@ -194,11 +196,11 @@ impl Job {
 
     /// Those that are not of the rehearsal.
     pub(super) fn runs_of_blocks(&self) -> impl Iterator<Item = &StoredRun> {
-        self.runs().iter().filter(|run| run.arm != Arm::Pilot)
+        self.runs().iter().filter(|run| run.kind != RunKind::Rehearsal)
     }
 
     pub fn model(&self, cell: &Cell) -> Option<&PreparedModel> {
-        self.models.get(cell.model().place())
+        self.models.get(cell.model().index())
     }
 
     /// The data of a cell's model.
@@ -235,19 +237,19 @@ impl Job {
         self.record.runs.push(run);
     }
 
-    /// As [`Job::add`], of a pilot whose process took so long beside its start, that is, until the end of its first inference. A
-    /// script's take no time.
-    pub(super) fn add_pilot(&mut self, pilot: StoredRun, took: Duration) {
-        let cell = pilot.cell;
-        self.add(pilot);
+    /// As [`Job::add`], of a rehearsal whose process took so long after its start, which ends with its first inference.
+    /// The rehearsals of a script take no time.
+    pub(super) fn add_rehearsal(&mut self, rehearsal: StoredRun, took: Duration) {
+        let cell = rehearsal.cell;
+        self.add(rehearsal);
         let samples = Duration::from_nanos(self.index.took_ns.last().copied().unwrap_or(0));
-        let untold = self.manifest().environment().on_machine(|| took.saturating_sub(samples));
-        self.untold.insert(cell, untold.unwrap_or_default());
+        let unreported = self.manifest().environment().on_machine(|| took.saturating_sub(samples));
+        self.unreported_time.insert(cell, unreported.unwrap_or_default());
     }
 
-    /// What a run of the cell takes beside what it tells of itself: starting, ending, being looked at.
-    pub(super) fn untold(&self, cell: &Cell) -> Duration {
-        self.untold.get(&cell.id).copied().unwrap_or_default()
+    /// Time that a run of the cell takes and does not report: starting, ending, being looked at.
+    pub(super) fn unreported_time(&self, cell: &Cell) -> Duration {
+        self.unreported_time.get(&cell.id).copied().unwrap_or_default()
     }
 
     /// Why a run of this cell cannot measure what the record says: its variant has no file, or its file is no longer the
@@ -271,7 +273,7 @@ impl Job {
     /// The file that a cell is run with, its variant's own or its model's; or why its variant has none.
     fn serving_file(&self, cell: &Cell) -> Result<Option<&ServingFile>, &str> {
         match self.variant_files.get(&self.variant_key(cell)) {
-            Some(own) => own.as_ref().map(Some).map_err(String::as_str),
+            Some(file) => file.as_ref().map(Some).map_err(String::as_str),
             None => Ok(self.model(cell).and_then(|model| model.file.as_ref())),
         }
     }
@@ -282,14 +284,14 @@ impl Job {
     }
 
     /// Whether a variant's own file takes whole numbers where the model takes others, or the other way round: it is fed other
-    /// values then, and its outputs say nothing beside the model's.
+    /// values then, and its outputs cannot be compared with the model's.
     pub(super) fn is_fed_other_numbers(&self, cell: &Cell) -> bool {
-        let own = self.model_file(cell).map(|file| file.inputs.as_slice()).unwrap_or_default();
+        let of_file = self.model_file(cell).map(|file| file.inputs.as_slice()).unwrap_or_default();
         let header = self.model(cell).and_then(|model| model.header.as_ref());
         let declared = header.map(|header| header.signature.inputs.as_slice()).unwrap_or_default();
-        own.iter().any(|input| {
-            let other = declared.iter().find(|other| other.name == input.name);
-            other.is_some_and(|other| other.element.is_float() != input.element.is_float())
+        of_file.iter().any(|input| {
+            let of_model = declared.iter().find(|declared| declared.name == input.name);
+            of_model.is_some_and(|of_model| of_model.element.is_float() != input.element.is_float())
         })
     }
 
@@ -300,17 +302,17 @@ impl Job {
     }
 
     /// The runs of the rehearsal.
-    pub fn pilots(&self) -> Vec<StoredRun> {
-        self.record.runs.iter().filter(|run| run.arm == Arm::Pilot).cloned().collect()
+    pub fn rehearsals(&self) -> Vec<StoredRun> {
+        self.record.runs.iter().filter(|run| run.kind == RunKind::Rehearsal).cloned().collect()
     }
 
-    pub fn pilot(&self, cell: &Cell) -> Option<&StoredRun> {
-        self.record.runs.get(self.index.pilots.get(&cell.id)?.0)
+    pub fn rehearsal(&self, cell: &Cell) -> Option<&StoredRun> {
+        self.record.runs.get(self.index.rehearsals.get(&cell.id)?.0)
     }
 
-    /// What the samples of that pilot say; nothing without one.
-    pub(super) fn pilot_samples(&self, cell: &Cell) -> PilotSamples {
-        self.index.pilots.get(&cell.id).map_or_else(PilotSamples::default, |(_, samples)| *samples)
+    /// What the samples of that rehearsal say; nothing without one.
+    pub(super) fn rehearsal_samples(&self, cell: &Cell) -> RehearsalSamples {
+        self.index.rehearsals.get(&cell.id).map_or_else(RehearsalSamples::default, |(_, samples)| *samples)
     }
 
     /// The runs that have an outcome, with about how long the samples of each took, in nanoseconds.
@@ -319,7 +321,7 @@ impl Job {
     }
 
     /// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least
-    /// as long, so that arms that are compared do not differ in it, and neither do blocks (method 2.3).
+    /// as long, so that cells that are compared do not differ in it, and neither do blocks (method 2.3).
     ///
     /// It comes from stored runs, so a resumed record goes on with the same.
     pub(super) fn least_warmup(&self, cell: &Cell) -> Nanos {
@@ -328,13 +330,13 @@ impl Job {
         }
         let group = &self.plan().groups[cell.group as usize];
         let cells = group.cells.iter().map(|member| self.cell(*member as usize));
-        let completed = cells.filter(|cell| self.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed));
-        completed.map(|cell| self.pilot_samples(cell).span).max().unwrap_or_default()
+        let completed = cells.filter(|cell| self.rehearsal(cell).is_some_and(|run| run.outcome == Outcome::Completed));
+        completed.map(|cell| self.rehearsal_samples(cell).span).max().unwrap_or_default()
     }
 
     /// Whether this run has an outcome already.
-    pub(crate) fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
-        self.outcome(cell, arm, run).is_some()
+    pub(crate) fn is_done(&self, cell: &Cell, kind: RunKind, run: u32) -> bool {
+        self.outcome(cell, kind, run).is_some()
     }
 
     /// Whether this run is to be carried out: its cell is not skipped, and its group still needs it.
@@ -348,7 +350,7 @@ impl Job {
         Watch::start(self.gpu_of(cell), self.monitors.packages(), other_workers)
     }
 
-    /// The GPU of a cell, if somebody tells of it.
+    /// The GPU of a cell, if a monitor can read it.
     pub(super) fn gpu_of(&self, cell: &Cell) -> Option<Gpu> {
         self.monitors.gpu_of(self.device(cell), &self.variant(cell).env)?.ok()
     }
@@ -359,8 +361,8 @@ impl Job {
     }
 
     /// What became of this run, if it has an outcome already.
-    pub fn outcome(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Outcome> {
-        self.index.done.get(&(cell.id, arm, run)).copied()
+    pub fn outcome(&self, cell: &Cell, kind: RunKind, run: u32) -> Option<Outcome> {
+        self.index.done.get(&(cell.id, kind, run)).copied()
     }
 
     /// Whether a run of the cell completed, controls and the rehearsal aside.
@@ -370,16 +372,17 @@ impl Job {
 
     /// Whether it is pointless to run this cell (again): its rehearsal failed, or two of its runs failed alike.
     pub fn is_given_up(&self, cell: &Cell) -> bool {
-        self.is_arm_given_up(cell, Arm::Main)
+        self.is_given_up_as(cell, RunKind::Main)
     }
 
-    /// The same of a control, of which failures say nothing about the cell that it doubles.
-    pub(super) fn is_arm_given_up(&self, cell: &Cell, arm: Arm) -> bool {
+    /// The same for runs of this kind: failures of an A/A copy say nothing about its cell.
+    pub(super) fn is_given_up_as(&self, cell: &Cell, kind: RunKind) -> bool {
         let failures = self.index.failures.get(&cell.id).map(Vec::as_slice).unwrap_or_default();
-        let own: Vec<FailureKind> = failures.iter().filter(|(of, _)| *of == arm).map(|(_, kind)| *kind).collect();
-        failures.iter().any(|(of, _)| *of == Arm::Pilot)
-            || own.iter().enumerate().any(|(index, kind)| own[..index].contains(kind))
-            || arm != Arm::Main && self.is_given_up(cell)
+        let of_kind = failures.iter().filter(|(other, _)| *other == kind);
+        let of_kind: Vec<FailureKind> = of_kind.map(|(_, failure)| *failure).collect();
+        failures.iter().any(|(other, _)| *other == RunKind::Rehearsal)
+            || of_kind.iter().enumerate().any(|(index, failure)| of_kind[..index].contains(failure))
+            || kind != RunKind::Main && self.is_given_up(cell)
     }
 
     /// The time limit of the record; none where failed cells are measured again, which get as many blocks as the others.
@@ -401,17 +404,17 @@ impl Job {
 
     /// What is added to the number of a run for that of its block.
     pub(super) fn first_block(&self) -> u32 {
-        self.manifest().findings.sessions.last().map_or(0, |session| session.first_block)
+        self.manifest().findings.invocations.last().map_or(0, |invocation| invocation.first_block)
     }
 
-    /// Index of this invocation among the record's sessions.
-    pub fn session(&self) -> u32 {
-        self.manifest().findings.sessions.len().saturating_sub(1) as u32
+    /// Index of this invocation among those of the record.
+    pub fn invocation(&self) -> u32 {
+        self.manifest().findings.invocations.len().saturating_sub(1) as u32
     }
 
     /// Who executes its models.
     pub(super) fn backend(&self) -> &dyn Kind {
-        backend::of(&self.experiment().backend)
+        backend::kind_of(&self.experiment().backend)
     }
 
     /// Where the runtime of a cell stands among the libraries.
@@ -421,7 +424,7 @@ impl Job {
 
     /// The runtime of a cell, if the specification names one.
     pub(super) fn runtime(&self, cell: &Cell) -> Option<&Runtime> {
-        self.experiment().runtimes.get(self.runtime_index(cell).place())
+        self.experiment().runtimes.get(self.runtime_index(cell).index())
     }
 
     pub(super) fn device(&self, cell: &Cell) -> &Device {
@@ -448,7 +451,7 @@ impl Job {
 
     /// Whether a run of a block has its outcome.
     pub(crate) fn has_begun(&self) -> bool {
-        self.record.runs.iter().any(|run| run.arm != Arm::Pilot)
+        self.record.runs.iter().any(|run| run.kind != RunKind::Rehearsal)
     }
 
     /// Items that one inference of a cell handles.

@@ -32,7 +32,7 @@ impl Lane {
     }
 }
 
-/// The lane of a run, where others may be at work beside it.
+/// The lane of a run, where other lanes may be at work at the same time.
 pub(super) fn of_run(job: &Job, run: &StoredRun) -> Option<Lane> {
     let together = job.together();
     let mut cells = job.plan().cells.iter().filter(|_| !together.is_empty());
@@ -42,8 +42,8 @@ pub(super) fn of_run(job: &Job, run: &StoredRun) -> Option<Lane> {
 
 /// The turns of a block: segment after segment, and within one every lane by itself.
 ///
-/// Groups on one device each go on in their lanes without waiting for others. A group on several devices is a segment of its
-/// own, so that its arms stay near each other, or two where some of its devices may not be disturbed.
+/// Groups on one device each go on in their lanes without waiting for other lanes. A group on several devices is a
+/// segment of its own, so that its members stay near each other, or two where some of its devices may not be disturbed.
 pub(super) fn segments(job: &Job, turns: Vec<Placed>) -> Vec<Vec<Vec<Placed>>> {
     let together = job.together();
     divided(job.plan(), turns, &|cell| together.contains(&cell.device()).then(|| Lane::of(job, cell)))
@@ -61,7 +61,7 @@ fn divided(plan: &Plan, turns: Vec<Placed>, lane: &dyn Fn(&Cell) -> Option<Lane>
         let lanes = &lanes_of[&group(turn)];
         lanes[0].is_some() && lanes.iter().all(|lane| *lane == lanes[0])
     };
-    let (free, others): (Vec<Placed>, Vec<Placed>) = turns.into_iter().partition(is_free);
+    let (free, ordered): (Vec<Placed>, Vec<Placed>) = turns.into_iter().partition(is_free);
     let alone_and_together = |group: &[Placed]| {
         let (alone, together): (Vec<Placed>, Vec<Placed>) = group.iter().partition(|turn| lane(turn).is_none());
         let is_alone_first = group.first().is_some_and(|turn| lane(turn).is_none());
@@ -74,9 +74,9 @@ fn divided(plan: &Plan, turns: Vec<Placed>, lane: &dyn Fn(&Cell) -> Option<Lane>
         }
         lanes.into_values().collect()
     };
-    let others = others.chunk_by(|one, other| group(one) == group(other)).flat_map(alone_and_together);
+    let ordered = ordered.chunk_by(|one, other| group(one) == group(other)).flat_map(alone_and_together);
     std::iter::once(free)
-        .chain(others)
+        .chain(ordered)
         .filter(|segment| !segment.is_empty())
         .map(|segment| in_lanes(&segment))
         .collect()
@@ -110,9 +110,9 @@ mod tests {
     fn paths(text: &str, lane: &dyn Fn(&str) -> Option<u32>) -> Vec<Vec<Vec<String>>> {
         let plan = plan(text);
         let turns = (0..).zip(schedule::block(&plan, Design::Blocks, 0)).collect();
-        let of = |cell: &Cell| lane(plan.coordinates(cell).device()).map(Lane::Gpu);
+        let lane_of = |cell: &Cell| lane(plan.coordinates(cell).device()).map(Lane::Gpu);
         let path = |(_, turn): &Placed| path(&plan, turn.cell);
-        let segments = divided(&plan, turns, &of);
+        let segments = divided(&plan, turns, &lane_of);
         let lanes = |segment: &Vec<Vec<Placed>>| segment.iter().map(|lane| lane.iter().map(path).collect()).collect();
         segments.iter().map(lanes).collect()
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_several_devices_waits_for_its_arms() {
+    fn a_group_of_several_devices_waits_for_its_members() {
         let segments = paths(BY_DEVICE, &number);
         let one_group = |segment: &Vec<Vec<String>>| {
             let mut inputs = segment.iter().flatten().map(|path| path.split(' ').next());

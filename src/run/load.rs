@@ -162,8 +162,8 @@ impl Job {
     /// What one inference takes, in seconds: with all callers busy where that is known, else by the rehearsal.
     fn service_s(&self, cell: &Cell) -> f64 {
         let busy = self.manifest().rate_of(cell).and_then(|rate| rate.service_ns).map(|ns| ns as u64);
-        let is_run = self.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
-        let rehearsed = self.pilot_samples(cell).iteration_ns.filter(|_| is_run);
+        let is_run = self.rehearsal(cell).is_some_and(|run| run.outcome == Outcome::Completed);
+        let rehearsed = self.rehearsal_samples(cell).iteration_ns.filter(|_| is_run);
         let service = busy.or(rehearsed).unwrap_or(1_000_000);
         service.max(1) as f64 / 1e9
     }

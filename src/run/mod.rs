@@ -25,15 +25,15 @@ mod load;
 mod model;
 mod need;
 mod passes;
-mod pilot;
 pub(crate) mod prepare;
 mod programs;
 mod provenance;
+mod rehearsal_samples;
 mod request;
 mod rounds;
+mod runner;
 pub(crate) mod schedule;
 mod served;
-mod session;
 pub(crate) mod verify;
 
 pub(crate) use budget::Budget;
@@ -45,20 +45,20 @@ pub(crate) use model::is_same_file;
 pub(crate) use passes::{Observation, apart};
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use provenance::this_invocation;
-pub(crate) use session::Session;
+pub(crate) use runner::Runner;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use self::interleaved::Pace;
-use self::session::RunError;
+use self::runner::RunError;
 use crate::run::event::Event;
 use base::metric::{self, Metric};
 use device::{Gpu, is_slowed_for_heat};
 use experiment::Design;
 use plan::Cell;
 pub(crate) use record::Preview;
-use record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun, journal};
+use record::{BudgetUsed, Outcome, RunKind, StoreError, StoredRun, journal};
 use worker::Interrupts;
 
 /// How an execution ended.
@@ -100,7 +100,7 @@ pub(crate) fn execute(
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Ended, StoreError> {
-    match carry_out(job, &mut Session::new(interrupts, events)) {
+    match carry_out(job, &mut Runner::new(interrupts, events)) {
         Ok(()) => Ok(Ended::Complete),
         Err(RunError::Interrupted) => Ok(Ended::Interrupted),
         Err(RunError::Refused(refusal)) => Ok(Ended::Refused(refusal)),
@@ -108,21 +108,21 @@ pub(crate) fn execute(
     }
 }
 
-fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
-    session.emit(&Event::Started { manifest: job.manifest(), already_done: job.runs_of_blocks().count() });
+fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<(), RunError> {
+    runner.emit(&Event::Started { manifest: job.manifest(), already_done: job.runs_of_blocks().count() });
     job.write_fed().map_err(|problem| {
         RunError::Store(StoreError::Inputs { path: job.folder().to_owned(), reason: problem.to_string() })
     })?;
-    // What earlier sessions of a resumed record took belongs to its budget.
+    // What earlier invocations of a resumed record took belongs to its budget.
     let before = measured_so_far(job);
     for pass in passes::PASSES {
-        pass(job, session)?;
+        pass(job, runner)?;
     }
     // What comes after the blocks belongs to the budget too.
     let profile = passes::profile::expected_time(job);
     let before = before + profile;
-    let budget = keep_to_budget(job, before, session)?;
-    session.emit(&Event::Planned {
+    let budget = keep_to_budget(job, before, runner)?;
+    runner.emit(&Event::Planned {
         manifest: job.manifest(),
         cells: job.plan().runnable().filter(|(_, cell)| is_rehearsed(job, cell)).count(),
         estimate: forecast::estimate(job).map(|blocks| blocks + profile),
@@ -131,13 +131,13 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
         total: forecast::runs(job),
     });
     if !job.has_nothing_to_run() {
-        measure_blocks(job, budget.map(|(budget, _)| budget), before, session)?;
+        measure_blocks(job, budget.map(|(budget, _)| budget), before, runner)?;
     }
     blocks::give_every_run_an_outcome(job);
-    passes::AFTERWARDS(job, session)?;
+    passes::AFTERWARDS(job, runner)?;
     job.record_mut().complete()?;
-    // Engines may be as large as models, and nothing loads them again, nor what inputs were fed. What cannot be removed is in
-    // nobody's way.
+    // Engines may be as large as models, and neither they nor the fed inputs are read again. What cannot be removed
+    // does no harm.
     drop(std::fs::remove_dir_all(job.engines()));
     drop(std::fs::remove_dir_all(job.fed_folders()));
     Ok(())
@@ -145,20 +145,21 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
 
 /// Whether the rehearsal of a cell completed.
 fn is_rehearsed(job: &Job, cell: &Cell) -> bool {
-    job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed)
+    job.rehearsal(cell).is_some_and(|run| run.outcome == Outcome::Completed)
 }
 
-/// Block after block, as long as a group needs one and the budget has room; `before` is what earlier sessions took of it.
+/// Block after block, as long as a group needs one and the budget has room; `before` is what earlier invocations took
+/// of it.
 fn measure_blocks(
     job: &mut Job,
     budget: Option<Budget>,
     before: Duration,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<(), RunError> {
     let design = job.measure().design;
     let whole = whole_blocks(job);
     job.manifest().environment().on_machine(|| job.record().sync()).transpose()?;
-    // What earlier sessions took for a run, until this one has seen one.
+    // What earlier invocations took for a run, until this one has seen one.
     let measured = job.runs_of_blocks().count() as u32;
     let mut of_a_run = before.checked_div(measured);
     let room = |asked: u32, spent: Duration, of_a_run: Option<Duration>, runs: u32| {
@@ -173,49 +174,49 @@ fn measure_blocks(
         if let Some(budget) = budget
             && design != Design::Sequential
             && number >= whole.max(1)
-            && room(1, before + session.elapsed(), of_a_run, wanted) == 0
+            && room(1, before + runner.elapsed(), of_a_run, wanted) == 0
         {
             job.record_mut().keep_to_budget(budget.used(number))?;
             break;
         }
         let block_started = Instant::now();
         match design {
-            Design::Blocks | Design::Sequential => blocks::carry_out(job, &block, session)?,
-            Design::Slices => interleaved::carry_out(job, &block, Pace::InTurn, session)?,
-            Design::Duet => interleaved::carry_out(job, &block, Pace::AtOnce, session)?,
+            Design::Blocks | Design::Sequential => blocks::carry_out(job, &block, runner)?,
+            Design::Slices => interleaved::carry_out(job, &block, Pace::InTurn, runner)?,
+            Design::Duet => interleaved::carry_out(job, &block, Pace::AtOnce, runner)?,
         }
-        // A block of an earlier session passes in no time.
+        // A block of an earlier invocation passes in no time.
         of_a_run = of_a_run.max(Some(block_started.elapsed() / wanted));
         sync(job, number)?;
         analyses::analyse(job, number + 1)?;
         if forecast::runs_left(job) > 0 {
-            cool_down_after(job, number, session);
+            cool_down_after(job, number, runner);
         }
         let manifest = job.manifest();
         let (going_on, groups) = job.need.going_on(&manifest.plan, number);
         let (runs, done) = (job.runs(), number + 1);
         let left = forecast::blocks(job, done).saturating_sub(done);
-        let blocks = done + room(left, before + session.elapsed(), of_a_run, wanted);
-        session.emit(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
+        let blocks = done + room(left, before + runner.elapsed(), of_a_run, wanted);
+        runner.emit(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
     }
     Ok(())
 }
 
 /// The runs of a block survive a loss of power. Between blocks that disturbs none of them; a script's take no time.
 fn sync(job: &Job, block: u32) -> Result<(), StoreError> {
-    let runs = job.runs().iter().rev().filter(|run| run.arm != Arm::Pilot && run.run == block);
+    let runs = job.runs().iter().rev().filter(|run| run.kind != RunKind::Rehearsal && run.run == block);
     job.manifest().environment().on_machine(|| journal::sync_block(job.folder(), runs)).unwrap_or(Ok(()))
 }
 
 /// Waits after a block in which the processor or a GPU was throttled, until it no longer is or the specification's patience ends.
-fn cool_down_after(job: &Job, block: u32, session: &mut Session<'_>) {
+fn cool_down_after(job: &Job, block: u32, runner: &mut Runner<'_>) {
     if job.runs().iter().any(|run| run.run == block && run.was_throttled()) {
-        cool_down(job, session);
+        cool_down(job, runner);
     }
 }
 
 /// Waits until neither the processor nor a GPU is throttled by heat, or the specification's patience ends.
-fn cool_down(job: &Job, session: &mut Session<'_>) {
+fn cool_down(job: &Job, runner: &mut Runner<'_>) {
     let patience = job.measure().cooldown.to_duration();
     if !patience.is_zero() {
         let gpus: Vec<Gpu> = passes::devices::gpus(job).collect();
@@ -223,7 +224,7 @@ fn cool_down(job: &Job, session: &mut Session<'_>) {
             let reasons = gpus.iter().filter_map(|gpu| gpu.monitor.read(gpu.number).clock_reasons);
             reasons.map(is_slowed_for_heat).reduce(|one, other| one || other)
         };
-        job.manifest().environment().on_machine(|| session.cool_down(&mut is_hot, patience));
+        job.manifest().environment().on_machine(|| runner.cool_down(&mut is_hot, patience));
     }
 }
 
@@ -235,10 +236,11 @@ fn measured_so_far(job: &Job) -> Duration {
         (before as u64).saturating_add(samples_ns)
     };
     let all = || {
-        let (beside, alone): (Vec<_>, Vec<_>) =
-            job.runs_with_times().partition(|(run, _)| run.arm != Arm::Pilot && lanes::of_run(job, run).is_some());
+        let (concurrent, alone): (Vec<_>, Vec<_>) = job
+            .runs_with_times()
+            .partition(|(run, _)| run.kind != RunKind::Rehearsal && lanes::of_run(job, run).is_some());
         let mut by_lane = BTreeMap::new();
-        for run in beside {
+        for run in concurrent {
             *by_lane.entry(lanes::of_run(job, run.0)).or_insert(0_u64) += took(run);
         }
         alone.into_iter().map(took).fold(by_lane.into_values().max().unwrap_or(0), u64::saturating_add)
@@ -248,24 +250,23 @@ fn measured_so_far(job: &Job) -> Duration {
 
 /// Cuts the plan to what fits into the specification's budget, if it has one; with what is expected to fit.
 ///
-/// Where runs go by need nobody knows beforehand how many there will be, so that the clock alone decides, before every
-/// block.
+/// With sequential stopping the number of runs is not known beforehand, so the clock alone decides, before every block.
 fn keep_to_budget(
     job: &mut Job,
     before: Duration,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<Option<(Budget, BudgetUsed)>, StoreError> {
     let Some(limit) = job.budget() else { return Ok(None) };
     let asked = job.experiment().interim_analyses().most();
     if !job.has_begun() {
-        // A session that ended before the first block has cut the plan already; the estimate is of what was asked.
+        // An invocation that ended before the first block has cut the plan already; the estimate is of what was asked.
         job.record_mut().manifest.plan.runs = asked;
     }
     let budget = Budget::new(limit, asked, job.manifest(), job.spread);
-    let spent = before + session.elapsed();
+    let spent = before + runner.elapsed();
     let budget = leave_out_cells(job, budget, spent)?;
     let manifest = job.manifest();
-    session.end_by(Instant::now() + limit.to_duration().saturating_sub(spent));
+    runner.end_by(Instant::now() + limit.to_duration().saturating_sub(spent));
     // The estimate is of what is left; a resumed record keeps the number that it began with until the time is over.
     let is_final = manifest.experiment.measure.design == Design::Sequential;
     // All runs of a cell come before those of the next, so that they are cut before the first or not at all.
@@ -274,11 +275,11 @@ fn keep_to_budget(
     let fits = done + budget.fit(expected - done, spent, forecast::estimate(job), is_final);
     let used = budget.used(if fits >= expected || (is_final && job.has_begun()) { manifest.plan.runs } else { fits });
     let is_known = manifest.experiment.runs.are_fixed() || is_final;
-    let told = if is_known { used } else { BudgetUsed { wanted: expected, ..budget.used(fits) } };
+    let shown = if is_known { used } else { BudgetUsed { wanted: expected, ..budget.used(fits) } };
     if !job.has_begun() {
         job.record_mut().keep_to_budget(if is_known { used } else { budget.used(asked) })?;
     }
-    Ok(Some((budget, told)))
+    Ok(Some((budget, shown)))
 }
 
 /// Skips the last cells where all of them together would get too few runs for any verdict: a budget buys an answer to the first

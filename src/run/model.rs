@@ -79,7 +79,7 @@ pub(super) fn files(path: &Path, header: Option<&ModelHeader>) -> Vec<PathBuf> {
 /// one without a file, whether it comes from the same source, or is the same command in the same folder.
 pub(crate) fn is_same_file(one: &Model, other: &Model) -> bool {
     let hash = |path: &Path| digest::of_files(&files(path, onnx::read_header(path).ok().as_ref())).ok();
-    let own = |model: &Model| -> BTreeMap<String, Option<String>> {
+    let variant_files = |model: &Model| -> BTreeMap<String, Option<String>> {
         model.files.iter().map(|(name, path)| (name.clone(), hash(path))).collect()
     };
     let is_same = match (&one.path, &other.path) {
@@ -87,5 +87,5 @@ pub(crate) fn is_same_file(one: &Model, other: &Model) -> bool {
         (None, None) => one.source == other.source && one.command == other.command,
         _ => false,
     };
-    is_same && own(one) == own(other)
+    is_same && variant_files(one) == variant_files(other)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::schedule::Turn;
 use experiment::Design;
 use plan::Plan;
-use record::{Arm, Record};
+use record::{Record, RunKind};
 use statistics::interim::InterimAnalyses;
 
 /// Which groups have left, and when.
@@ -38,7 +38,7 @@ impl DecidedGroups {
             return true;
         }
         let is_control = plan.controls.as_slice() == [turn.cell as u32]
-            && (turn.arm != Arm::Main || matches!(self.design, Design::Blocks | Design::Slices));
+            && (turn.kind != RunKind::Main || matches!(self.design, Design::Blocks | Design::Slices));
         is_control && self.groups_in(plan).any(|group| in_round < self.blocks_of(plan, round, group))
     }
 

@@ -59,16 +59,16 @@ impl Prepared {
         executable: &Path,
         interrupts: &Interrupts,
     ) -> Result<(), StoppedAtOnce> {
-        let place =
-            |cell: &Cell| (experiment.runtime_index(cell.variant(), cell.runtime()).place(), cell.device().place());
-        let needed: BTreeSet<(usize, usize)> = self.plan.runnable().map(|(_, cell)| place(cell)).collect();
+        let runtime_and_device =
+            |cell: &Cell| (experiment.runtime_index(cell.variant(), cell.runtime()).index(), cell.device().index());
+        let needed: BTreeSet<(usize, usize)> = self.plan.runnable().map(|(_, cell)| runtime_and_device(cell)).collect();
         for (index, program) in &libraries.programs {
             let Some(runtime) = experiment.runtimes.get(*index) else { continue };
-            let cells = self.plan.runnable().map(|(_, cell)| cell).filter(|cell| place(cell).0 == *index);
+            let cells = self.plan.runnable().map(|(_, cell)| cell).filter(|cell| runtime_and_device(cell).0 == *index);
             let variants: BTreeSet<VariantIndex> = cells.map(Cell::variant).collect();
             let variants: Vec<&Variant> = variants.into_iter().map(|variant| &experiment.variants[variant]).collect();
             let answer = programs::ask(runtime, program, &variants, experiment.measure.timeout, interrupts)?;
-            let cells = self.plan.runnable().filter(|(_, cell)| place(cell).0 == *index);
+            let cells = self.plan.runnable().filter(|(_, cell)| runtime_and_device(cell).0 == *index);
             let skips: Vec<(usize, Skip)> =
                 cells.filter_map(|(at, cell)| Some((at, answer.skip(&experiment.devices[cell.device()])?))).collect();
             for (cell, skip) in skips {
@@ -81,7 +81,7 @@ impl Prepared {
             let Some(Some(library)) = libraries.runtimes.get(runtime).filter(|_| !device.is_cpu()) else { continue };
             for cell in 0..self.plan.cells.len() {
                 let at = &self.plan.cells[cell];
-                let is_here = at.skip.is_none() && place(at) == (runtime, index);
+                let is_here = at.skip.is_none() && runtime_and_device(at) == (runtime, index);
                 let load = self.plan.input_of(at).load;
                 let unable = || {
                     devices::waits_for_graphs(experiment, at, library)
@@ -96,7 +96,7 @@ impl Prepared {
             let Some(absence) = trial.carry_out(interrupts)? else { continue };
             for cell in 0..self.plan.cells.len() {
                 let at = &self.plan.cells[cell];
-                if at.skip.is_none() && place(at) == (runtime, index) {
+                if at.skip.is_none() && runtime_and_device(at) == (runtime, index) {
                     self.plan.mark_skipped(cell, absence.clone());
                 }
             }
@@ -108,7 +108,7 @@ impl Prepared {
     /// Why devices and programs of cells that would otherwise run cannot be used here.
     pub(crate) fn absent_devices(&self) -> impl Iterator<Item = &Skip> {
         let used = |device: usize, absence: &Skip| {
-            self.plan.cells.iter().any(|cell| cell.device().place() == device && self.plan.skip(cell) == Some(absence))
+            self.plan.cells.iter().any(|cell| cell.device().index() == device && self.plan.skip(cell) == Some(absence))
         };
         let absences = self.devices.iter().enumerate().filter_map(|(device, skip)| Some((device, skip.as_ref()?)));
         let devices = absences.filter(move |(device, absence)| used(*device, absence)).map(|(_, absence)| absence);
@@ -124,7 +124,7 @@ impl Prepared {
 pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let mut plan = plan::expand(experiment)?;
     let mut models: Vec<PreparedModel> = experiment.models.iter().map(|model| open(experiment, model)).collect();
-    let opens_library = backend::of(&experiment.backend).library().is_some();
+    let opens_library = backend::kind_of(&experiment.backend).library().is_some();
     let why_not = |device: &Device| devices::why_not(device, &Kernel::here()).filter(|_| opens_library);
     let devices: Vec<Option<Skip>> = experiment.devices.iter().map(why_not).collect();
     for (index, model) in models.iter_mut().enumerate() {
@@ -138,7 +138,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let interfaces = models.iter().map(|model| model.interface.clone()).collect();
     let facts = Facts { models: interfaces, devices, inputs, classes, unconvertible };
     for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(lacking)? {
-        models[model.place()].shapes.insert(input, shapes);
+        models[model.index()].shapes.insert(input, shapes);
     }
     programs::skip_foreign_models(experiment, &mut plan);
     let mut core_sets = None;
@@ -162,10 +162,10 @@ fn feed(
     models: &mut [PreparedModel],
 ) -> Result<(Sized, Vec<String>), PrepareError> {
     let (mut sized, mut doubts) = (Sized::new(), Vec::new());
-    let places: BTreeSet<(ModelIndex, InputIndex)> =
+    let pairs: BTreeSet<(ModelIndex, InputIndex)> =
         plan.cells.iter().map(|cell| (cell.model(), cell.input())).collect();
-    for (at, input) in places {
-        let (point, model) = (&plan.axes.inputs()[input], &mut models[at.place()]);
+    for (at, input) in pairs {
+        let (point, model) = (&plan.axes.inputs()[input], &mut models[at.index()]);
         let name = experiment.models[at].name.clone();
         let file = point.file.as_ref().map(|file| file.path.clone());
         let misfit = |problem: DatasetError| PrepareError::Feed {
@@ -232,9 +232,9 @@ fn misnamed<'a>(experiment: &'a Experiment, models: &'a [PreparedModel]) -> impl
     models.iter().filter_map(of_model)
 }
 
-/// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.
+/// The cores of each of two cells in a duet. A script needs none, so where there are too few it runs anywhere.
 fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetError> {
-    let environment = backend::of(&experiment.backend).environment();
+    let environment = backend::kind_of(&experiment.backend).environment();
     let sets = environment.need(split_allowed_cores().map_err(DuetError::Cores))?;
     if let Some([first, _]) = &sets {
         environment.need(duet::check_threads(experiment, first.len()))?;

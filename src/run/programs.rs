@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tracing::info;
 
-use super::session::Session;
+use super::runner::Runner;
 use base::quantity::Nanos;
 use experiment::{Declaration, Device, Experiment, Precision, Program, Runtime, Source, Variant};
 use files::scratch::Scratch;
@@ -65,7 +65,7 @@ pub(super) fn ask(
     };
     let log = folder.path().join("hello.log");
     let (env, wrap) = variants.first().map(|variant| (variant.env.clone(), variant.wrap.clone())).unwrap_or_default();
-    let launch = Session::launch_program(program.command.clone(), true, &log, timeout.min(TIMEOUT));
+    let launch = Runner::launch_program(program.command.clone(), true, &log, timeout.min(TIMEOUT));
     let launch = Launch { env, wrap, ..launch };
     let mut worker = WorkerSession::start(launch, interrupts, 1);
     let tick = &mut || {};
@@ -108,9 +108,9 @@ pub(super) fn skip_foreign_models(experiment: &Experiment, plan: &mut Plan) {
     let declarations: Vec<Option<Declaration>> = experiment.runtimes.iter().map(declared).collect();
     for index in 0..plan.cells.len() {
         let cell = plan.cells[index];
-        let place = experiment.runtime_index(cell.variant(), cell.runtime()).place();
-        let Some(Some(declaration)) = declarations.get(place) else { continue };
-        let runtime = &experiment.runtimes[place];
+        let index = experiment.runtime_index(cell.variant(), cell.runtime()).index();
+        let Some(Some(declaration)) = declarations.get(index) else { continue };
+        let runtime = &experiment.runtimes[index];
         let (model, variant) = (&experiment.models[cell.model()], &experiment.variants[cell.variant()]);
         let is_python = matches!(model.source, Some(Source::Python(_)));
         let skip = if is_python && declaration.takes_python() && variant.precision != Precision::Fp32 {

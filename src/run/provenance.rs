@@ -1,4 +1,4 @@
-//! Where numbers come from: hashes of models and library, the session.
+//! Where numbers come from: hashes of models and library, the invocation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use onnx::proto::ModelProto;
 use onnx::{ModelHeader, Resolved};
 use prepare::programs::PreparedProgram;
 use prepare::runtime::{Libraries, Library};
-use record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
+use record::{DatasetFile, InferenceCost, Invocation, ModelFile, ProjectRoot, RuntimeUsed};
 
 /// This invocation, which `command` began.
-pub(crate) fn this_invocation(command: String, not_alone: Option<String>) -> Session {
-    // Two sessions on one boot share what a reboot changes; the hash alone says so and nothing else.
+pub(crate) fn this_invocation(command: String, not_alone: Option<String>) -> Invocation {
+    // Two invocations on one boot share what a reboot changes; the hash alone says so and nothing else.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let now = record::now();
     let started = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
-    Session {
+    Invocation {
         started: started.to_string(),
         boot: boot.map(|id| digest::of_text(id.trim())[..8].to_owned()),
         command,
@@ -33,7 +33,7 @@ pub(crate) fn this_invocation(command: String, not_alone: Option<String>) -> Ses
 /// What a record says about one model file; nothing where there is none.
 pub(super) fn describe_model(
     model: &PreparedModel,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     inputs: &[InputPoint],
 ) -> Result<Option<ModelFile>, PrepareError> {
     let (Some(path), Some(files)) = (model.path(), model.files()) else { return Ok(None) };
@@ -45,9 +45,9 @@ pub(super) fn describe_model(
         shapes.and_then(|shapes| shapes.batch_size)
     };
     Ok(Some(ModelFile {
-        path: place.relative(path),
+        path: project.relative(path),
         sha256: hash_files(&files)?,
-        parts: if files.len() > 1 { hash_each(&files, place)? } else { BTreeMap::new() },
+        parts: if files.len() > 1 { hash_each(&files, project)? } else { BTreeMap::new() },
         bytes: header
             .and_then(ModelHeader::total_bytes)
             .map_or_else(|| path.metadata().map(|file| file.len()), Ok)
@@ -94,8 +94,8 @@ pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
 }
 
 /// SHA-256 of each file, by its path.
-fn hash_each(files: &[PathBuf], place: &ProjectRoot) -> Result<BTreeMap<String, String>, PrepareError> {
-    files.iter().map(|file| Ok((place.relative(file), hash_files(std::slice::from_ref(file))?))).collect()
+fn hash_each(files: &[PathBuf], project: &ProjectRoot) -> Result<BTreeMap<String, String>, PrepareError> {
+    files.iter().map(|file| Ok((project.relative(file), hash_files(std::slice::from_ref(file))?))).collect()
 }
 
 /// What a record says about the data of a model.
@@ -103,12 +103,12 @@ fn hash_each(files: &[PathBuf], place: &ProjectRoot) -> Result<BTreeMap<String, 
 /// # Errors
 ///
 /// A file that cannot be read.
-pub(super) fn describe_data(data: &ModelData, place: &ProjectRoot) -> Result<DatasetFile, PrepareError> {
+pub(super) fn describe_data(data: &ModelData, project: &ProjectRoot) -> Result<DatasetFile, PrepareError> {
     let files = dataset::files(&data.dataset);
     Ok(DatasetFile {
-        path: place.relative(&data.dataset.file),
+        path: project.relative(&data.dataset.file),
         sha256: hash_files(&files)?,
-        parts: if files.len() > 1 { hash_each(&files, place)? } else { BTreeMap::new() },
+        parts: if files.len() > 1 { hash_each(&files, project)? } else { BTreeMap::new() },
         items: data.fitted.items,
     })
 }

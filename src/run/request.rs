@@ -10,39 +10,39 @@ use base::metric::OwnMetric;
 use experiment::{CUSTOM_OPS, Cache, Device, InputIndex, ModelIndex, Rebuild, Values, Variant};
 use onnx::dimension_sizes;
 use plan::{Cell, RandomStream};
-use record::Arm;
+use record::RunKind;
 use worker::backend::{CellFacts, CellRequest, TensorRequest};
 
 impl Job {
     /// What the worker of a run is asked to prepare.
-    pub fn request(&self, cell: &Cell, arm: Arm, run: u32) -> CellRequest {
+    pub fn request(&self, cell: &Cell, kind: RunKind, run: u32) -> CellRequest {
         CellRequest {
             input_sets: self.input_sets(cell),
-            outputs: self.pilot(cell).and_then(|pilot| pilot.data.output_shapes.clone()),
+            outputs: self.rehearsal(cell).and_then(|run| run.data.output_shapes.clone()),
             slowdown: self.variant(cell).slowdown.0,
             evict_bytes: self.evict_bytes(),
-            cpus: self.cpus(cell, arm, run),
+            cpus: self.cpus(cell, kind, run),
             callers: self.callers(cell),
             shares_session: self.variant(cell).shared_session,
             metrics: self.own_metrics(),
-            ..self.request_on(cell, arm, run, self.tensors(cell))
+            ..self.request_on(cell, kind, run, self.tensors(cell))
         }
     }
 
-    /// The metrics of the specification that runs tell.
+    /// The metrics of the specification that runs report.
     fn own_metrics(&self) -> Vec<OwnMetric> {
-        self.manifest().experiment.metrics.iter().filter(|own| !own.metric.is_constant()).copied().collect()
+        self.manifest().experiment.metrics.iter().filter(|declared| !declared.metric.is_constant()).copied().collect()
     }
 
     /// What a worker is asked to prepare that runs a cell on data.
     pub(super) fn data_request(&self, cell: &Cell, tensors: Vec<TensorRequest>) -> CellRequest {
         // Known to be none that could be allocated beforehand, so that nothing is run to find out.
-        CellRequest { outputs: Some(BTreeMap::new()), ..self.request_on(cell, Arm::Pilot, 0, tensors) }
+        CellRequest { outputs: Some(BTreeMap::new()), ..self.request_on(cell, RunKind::Rehearsal, 0, tensors) }
     }
 
     /// What a worker is asked to prepare that runs another file with the settings of a cell.
     pub(super) fn file_request(&self, cell: &Cell, model: &Path, tensors: Vec<TensorRequest>) -> CellRequest {
-        let facts = CellFacts { model: Some(model), ..self.facts(cell, Arm::Pilot, 0) };
+        let facts = CellFacts { model: Some(model), ..self.facts(cell, RunKind::Rehearsal, 0) };
         CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
     }
 
@@ -55,8 +55,8 @@ impl Job {
 
     /// The library of a cell, else the first that there is.
     fn stored_library(&self, cell: &Cell) -> Option<&Path> {
-        let own = self.facts(cell, Arm::Pilot, 0).library;
-        own.or_else(|| Some(self.libraries.runtimes.iter().flatten().next()?.path.as_path()))
+        let library = self.facts(cell, RunKind::Rehearsal, 0).library;
+        library.or_else(|| Some(self.libraries.runtimes.iter().flatten().next()?.path.as_path()))
     }
 
     /// What a worker is asked to prepare that runs the model of a cell as it is stored on the CPU provider, with nothing that
@@ -72,7 +72,7 @@ impl Job {
             model: self.model(cell).and_then(|model| model.file.as_ref()).map(|file| file.path.as_path()),
             threads: self.manifest().default_threads,
             session: BTreeMap::new(),
-            ..self.facts(cell, Arm::Pilot, 0)
+            ..self.facts(cell, RunKind::Rehearsal, 0)
         };
         let request = CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors);
         // Known to be none that could be allocated beforehand, so that nothing is run to find out.
@@ -80,17 +80,20 @@ impl Job {
     }
 
     /// A cell with the file that serves it, fed these tensors: its engine serves where the shapes are its own.
-    fn request_on(&self, cell: &Cell, arm: Arm, run: u32, tensors: Vec<TensorRequest>) -> CellRequest {
-        let own = self.resolved(cell).map(|resolved| resolved.tensors.as_slice()).unwrap_or_default();
-        let has_its_shapes = own.len() == tensors.len()
-            && own.iter().zip(&tensors).all(|(own, fed)| (&own.name, &own.shape) == (&fed.name, &fed.shape));
+    fn request_on(&self, cell: &Cell, kind: RunKind, run: u32, tensors: Vec<TensorRequest>) -> CellRequest {
+        let expected = self.resolved(cell).map(|resolved| resolved.tensors.as_slice()).unwrap_or_default();
+        let has_its_shapes = expected.len() == tensors.len()
+            && expected
+                .iter()
+                .zip(&tensors)
+                .all(|(expected, fed)| (&expected.name, &expected.shape) == (&fed.name, &fed.shape));
         let fed = tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.shape.as_slice()));
         let file = self.model_file(cell);
         let facts = CellFacts {
             model: file.map(|file| file.path.as_path()),
-            engines: self.engines_of(cell, arm, run).filter(|_| has_its_shapes),
+            engines: self.engines_of(cell, kind, run).filter(|_| has_its_shapes),
             dimensions: file.map(|file| dimension_sizes(&file.inputs, fed)).unwrap_or_default(),
-            ..self.facts(cell, arm, run)
+            ..self.facts(cell, kind, run)
         };
         CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
     }
@@ -100,7 +103,7 @@ impl Job {
     }
 
     /// What is known about a run whatever file it opens.
-    fn facts(&self, cell: &Cell, arm: Arm, run: u32) -> CellFacts<'_> {
+    fn facts(&self, cell: &Cell, kind: RunKind, run: u32) -> CellFacts<'_> {
         let manifest = self.manifest();
         let (variant, device) = (self.variant(cell), self.device(cell));
         CellFacts {
@@ -110,7 +113,7 @@ impl Job {
             library: self
                 .libraries
                 .runtimes
-                .get(self.runtime_index(cell).place())
+                .get(self.runtime_index(cell).index())
                 .and_then(Option::as_ref)
                 .map(|known| known.path.as_path()),
             plugin: self.plugin(&device.provider),
@@ -119,7 +122,7 @@ impl Job {
             allow_fallback: self.measure().allow_fallback,
             engines: None,
             dimensions: BTreeMap::new(),
-            command: self.models[cell.model().place()].declared.command.as_ref(),
+            command: self.models[cell.model().index()].declared.command.as_ref(),
             printed: self.folder().join("stdout").join(self.plan().name(cell.model()).unwrap_or_default()),
             model: None,
             source: self.model(cell).and_then(PreparedModel::python),
@@ -127,20 +130,22 @@ impl Job {
             batch: self.batch_size(cell),
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),
-            run: (arm != Arm::Pilot).then_some(run),
-            seed: RandomStream::Script(cell.id, arm.name(), run).seed(self.plan().seed),
+            run: (kind != RunKind::Rehearsal).then_some(run),
+            seed: RandomStream::Script(cell.id, kind.name(), run).seed(self.plan().seed),
         }
     }
 
-    /// The processors of a run in a duet: the two arms of a pair swap their sets in every block.
-    fn cpus(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Vec<u32>> {
+    /// The processors of a run in a duet: the two workers of a pair swap their sets in every block.
+    fn cpus(&self, cell: &Cell, kind: RunKind, run: u32) -> Option<Vec<u32>> {
         let manifest = self.manifest();
         let sets = manifest.core_sets.as_ref()?;
         let group = &manifest.plan.groups[cell.group as usize];
-        let is_second = match arm {
-            Arm::Main => group.cells.first().is_some_and(|first| manifest.plan.cells[*first as usize].id != cell.id),
-            Arm::AaTwin => true,
-            Arm::Pilot | Arm::Aa => false,
+        let is_second = match kind {
+            RunKind::Main => {
+                group.cells.first().is_some_and(|first| manifest.plan.cells[*first as usize].id != cell.id)
+            }
+            RunKind::SecondAaCopy => true,
+            RunKind::Rehearsal | RunKind::AaCopy => false,
         };
         Some(sets[(run as usize + usize::from(is_second)) % 2].clone())
     }
@@ -161,9 +166,9 @@ impl Job {
 
     /// Where a cell's engine is kept, which its rehearsal builds; `None`: a run of its own builds one, and so does whatever is tried
     /// before the rehearsal, with other batches.
-    fn engines_of(&self, cell: &Cell, arm: Arm, run: u32) -> Option<PathBuf> {
+    fn engines_of(&self, cell: &Cell, kind: RunKind, run: u32) -> Option<PathBuf> {
         let is_kept = self.measure().rebuild == Rebuild::Once;
-        let is_tried = arm == Arm::Pilot && run > 0;
+        let is_tried = kind == RunKind::Rehearsal && run > 0;
         (is_kept && !is_tried).then(|| self.engines().join(cell.id.to_string()))
     }
 
@@ -188,7 +193,7 @@ impl Job {
     }
 
     fn fed_folder(&self, model: ModelIndex, input: InputIndex) -> PathBuf {
-        self.fed_folders().join(format!("{}-{}", model.place(), input.place()))
+        self.fed_folders().join(format!("{}-{}", model.index(), input.index()))
     }
 
     /// Writes what files give inputs as workers read it.

@@ -65,8 +65,8 @@ pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
     run.data.metrics.extend(found.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?))));
     if let Load::Largest { bound, .. } = served.load {
         let late = late_counts(run, served, bound);
-        let own = late.as_ref().and_then(|late| late.own_rate(bound.allowed()));
-        run.data.metrics.extend(own.map(|own| (metric::LARGEST_RATE.name.to_owned(), own)));
+        let largest = late.as_ref().and_then(|late| late.own_rate(bound.allowed()));
+        run.data.metrics.extend(largest.map(|largest| (metric::LARGEST_RATE.name.to_owned(), largest)));
         run.late = late;
     }
 }
@@ -87,13 +87,13 @@ fn late_counts(run: &StoredRun, served: Served, bound: LatencyBound) -> Option<L
     let since = |start: &u64| start.saturating_sub(first) as f64 / 1e9 * rate;
     let arrivals: Vec<f64> = measured.start_ns.iter().map(since).collect();
     let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers, discarded };
-    let own = (!served.is_predicted).then(|| LateCounts::of(schedule, rate, bound.limit.0 as f64));
-    let others = served.seed.into_iter().flat_map(|seed| {
+    let measured = (!served.is_predicted).then(|| LateCounts::of(schedule, rate, bound.limit.0 as f64));
+    let replays = served.seed.into_iter().flat_map(|seed| {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, 1));
         let counted = services.get(discarded..).unwrap_or_default();
         (1..SCHEDULES).filter_map(move |_| replayed(counted, servers, rate, bound, &mut random)).collect::<Vec<_>>()
     });
-    own.into_iter().chain(others).reduce(|all, other| all.and(&other))
+    measured.into_iter().chain(replays).reduce(|all, other| all.and(&other))
 }
 
 /// Service times, in their order and from anywhere on, through a schedule of their own.

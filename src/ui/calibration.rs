@@ -46,7 +46,7 @@ fn runs(calibration: &Calibration) -> String {
 fn sentences(calibration: &Calibration) -> Vec<String> {
     let mut sentences = Vec::new();
     let (order, pairs) = match calibration.design {
-        Design::Sequential => ("one arm after the other", "pairs"),
+        Design::Sequential => ("one side after the other", "pairs"),
         _ => ("in interleaved blocks", "blocks"),
     };
     if let Some(identical) = calibration.effects.iter().find(|effect| effect.effect.is_zero()) {
@@ -77,7 +77,7 @@ fn sentences(calibration: &Calibration) -> Vec<String> {
             calibration.runs,
             percent(here)
         )),
-        _ => sentences.push("No grade: at least two blocks of identical arms are needed.".to_owned()),
+        _ => sentences.push("No grade: at least two blocks of A/A comparisons are needed.".to_owned()),
     }
     sentences
 }
@@ -88,8 +88,8 @@ pub fn describe(calibration: &Calibration, ui: &Ui) -> String {
     text.push_str(&ui.labelled_lines("found", sentences(calibration)));
     let mut columns = vec![TableColumn::text("called different, from the same samples")];
     columns.extend(calibration.effects.iter().map(|effect| TableColumn::number(heading(effect))));
-    let rows = RULES.map(|(rule, of)| {
-        let counts = calibration.effects.iter().map(|effect| counted(of(effect)));
+    let rows = RULES.map(|(rule, outcome)| {
+        let counts = calibration.effects.iter().map(|effect| counted(outcome(effect)));
         [rule.to_owned()].into_iter().chain(counts).map(TableCell::from).collect::<TableRow>()
     });
     text + &format!("\n{}\n", table::render(&Table::of(columns, rows), ui.width()))
@@ -107,8 +107,8 @@ pub(crate) fn markdown(calibration: &Calibration) -> String {
     text.push_str(" |\n|---|");
     text.push_str(&"--:|".repeat(calibration.effects.len()));
     text.push('\n');
-    for (rule, of) in RULES {
-        let counts: Vec<String> = calibration.effects.iter().map(|effect| counted(of(effect))).collect();
+    for (rule, outcome) in RULES {
+        let counts: Vec<String> = calibration.effects.iter().map(|effect| counted(outcome(effect))).collect();
         text.push_str(&format!("| {rule} | {} |\n", counts.join(" | ")));
     }
     text.push_str("\nThe number of comparisons that each rule called different, from the same samples.\n");

@@ -60,7 +60,7 @@ Exit codes:
 Environment:
   PERFRUN_CACHE    runtimes, models and conversions (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
   PERFRUN_LOCK     the file that one perfrun at a time holds while it measures, or `none`
-                   to measure beside others (default: /dev/shm/perfrun.lock)
+                   to measure without waiting for other perfruns (default: /dev/shm/perfrun.lock)
   PERFRUN_WAIT     how long to wait for a quiet machine (default: 30s)
   ORT_DYLIB_PATH   the ONNX Runtime library to use
   NO_COLOR         turns colour off; CLICOLOR_FORCE=1 turns it on where there is no terminal",
@@ -245,7 +245,7 @@ pub struct RunArgs {
     /// The specification is in no file, so that its report is not one to commit.
     #[arg(skip)]
     pub has_no_file: bool,
-    /// The command that keeps what is measured, told where a cell ran.
+    /// The command that keeps what is measured, printed where a cell ran.
     #[arg(skip)]
     pub kept_by: Option<String>,
 }
@@ -477,10 +477,10 @@ impl<P: TypedValueParser> TypedValueParser for Trimmed<P> {
     fn parse_ref(
         &self,
         command: &clap::Command,
-        of: Option<&clap::Arg>,
+        argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<P::Value, clap::Error> {
-        self.0.parse_ref(command, of, value.to_str().map_or(value, |text| OsStr::new(text.trim())))
+        self.0.parse_ref(command, argument, value.to_str().map_or(value, |text| OsStr::new(text.trim())))
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -58,8 +58,8 @@ fn failures(notices: &Notices) -> Vec<String> {
 /// What disturbed the runs, and the gravest of the warnings by its code; the report has all of them.
 fn doubts(notices: &Notices) -> Option<String> {
     let (first, more) = match (&notices.cause, notices.warnings.as_slice()) {
-        (Some(cause), others) => (cause.clone(), others.len()),
-        (None, [first, others @ ..]) => (in_short(first), others.len()),
+        (Some(cause), rest) => (cause.clone(), rest.len()),
+        (None, [first, rest @ ..]) => (in_short(first), rest.len()),
         (None, []) => return None,
     };
     Some(if more > 0 { format!("{first}; {more} more in the report") } else { first })
@@ -67,8 +67,8 @@ fn doubts(notices: &Notices) -> Option<String> {
 
 /// `W_BIMODAL_RUNS in 11 of 12 cells (perfrun explain W_BIMODAL_RUNS)`.
 fn in_short(warning: &WarningView) -> String {
-    let place = warning.place.split(':').next().unwrap_or_default();
-    format!("{} in {place} (perfrun explain {})", warning.code, warning.code)
+    let field = warning.place.split(':').next().unwrap_or_default();
+    format!("{} in {field} (perfrun explain {})", warning.code, warning.code)
 }
 
 /// The control and the noise floor; of a control that found something, or of none, all that is known.

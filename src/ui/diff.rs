@@ -8,7 +8,7 @@ use report::page::{Table, TableColumn, TableRow};
 /// The pages one after the other, and what could not be compared.
 pub(crate) fn render(pages: &[Page], Uncompared { nothing, alone, .. }: &Uncompared, is_all: bool, ui: &Ui) -> String {
     let nothing = nothing.iter().map(|it| ui.labelled_text("result", &format!("{}: {}", it.lead, it.text)));
-    let mut parts: Vec<String> = nothing.chain(pages.iter().map(|page| one(page, is_all, ui))).collect();
+    let mut parts: Vec<String> = nothing.chain(pages.iter().map(|page| page_text(page, is_all, ui))).collect();
     parts.extend((!alone.is_empty()).then(|| alone.join("\n") + "\n"));
     parts.join("\n")
 }
@@ -16,7 +16,7 @@ pub(crate) fn render(pages: &[Page], Uncompared { nothing, alone, .. }: &Uncompa
 /// Folded rows are counted where there are more of them.
 const MOST_FOLDED: usize = 12;
 
-fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
+fn page_text(page: &Page, is_all: bool, ui: &Ui) -> String {
     let [from, to] = &page.sides;
     let mut text = format!("{}: {from} -> {to}\n", page.experiment);
     text += &ui.labelled_text("result", &page.headline);
@@ -27,7 +27,7 @@ fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
         text += &ui.labelled_text("failed", &failed.text);
         text += &ui.labelled_lines("", failed.log.lines());
     }
-    text += &page.sessions.as_ref().map_or(String::new(), |told| ui.labelled_text("sessions", told));
+    text += &page.sessions.as_ref().map_or(String::new(), |text| ui.labelled_text("sessions", text));
     let is_short = |rows: &&Table| is_all || rows.rows.len() <= MOST_FOLDED;
     let rest = page.rest.as_ref().map(|rest| &rest.table).filter(is_short);
     let unchanged = page.unchanged.as_ref().map(|rest| &rest.table).filter(|_| is_all);
@@ -61,17 +61,17 @@ pub(crate) fn reproduction(page: &ReproductionPage, ui: &Ui) -> String {
 }
 
 /// The same for the terminal: every column that says something stands, the values first to fall away.
-fn overview(of: &Table) -> Table {
-    let last = of.columns.len().saturating_sub(1);
+fn overview(table: &Table) -> Table {
+    let last = table.columns.len().saturating_sub(1);
     let texts =
-        |index: usize| of.rows.iter().map(move |row| row.cells.get(index).map_or("", |cell| cell.text.as_str()));
+        |index: usize| table.rows.iter().map(move |row| row.cells.get(index).map_or("", |cell| cell.text.as_str()));
     let is_latency_alone =
-        |index: usize| of.columns[index].title == "metric" && texts(index).all(|text| text == LATENCY.title);
-    let kept: Vec<usize> = (0..of.columns.len()).filter(|index| !is_latency_alone(*index)).collect();
+        |index: usize| table.columns[index].title == "metric" && texts(index).all(|text| text == LATENCY.title);
+    let kept: Vec<usize> = (0..table.columns.len()).filter(|index| !is_latency_alone(*index)).collect();
     let column = |index: &usize| {
         let is_optional = *index >= 2 && *index + 2 <= last;
-        TableColumn { is_optional, ..of.columns[*index].clone() }
+        TableColumn { is_optional, ..table.columns[*index].clone() }
     };
-    let rows = of.rows.iter().map(|row| kept.iter().map(|index| row.cells[*index].clone()).collect::<TableRow>());
+    let rows = table.rows.iter().map(|row| kept.iter().map(|index| row.cells[*index].clone()).collect::<TableRow>());
     Table::of(kept.iter().map(column).collect(), rows)
 }

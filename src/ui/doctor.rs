@@ -88,7 +88,7 @@ mod tests {
     fn check(what: &'static str, state: State) -> Check {
         Check {
             what,
-            place: "/proc",
+            source: "/proc",
             found: (state != State::Unknown).then(|| "found".to_owned()),
             state,
             code: None,

@@ -70,7 +70,7 @@ fn capital(text: &str) -> String {
 pub fn overview(ui: &Ui, topics: &Topics) -> String {
     let mut text = String::from("`perfrun explain WORD` says what a word means; `--all` lists every word.\n\n");
     let mut keys = topics.keys.clone();
-    // Those of the top lead to the others.
+    // Keys of the top level lead to those below them.
     keys.sort_by_key(|key| key.matches('.').count());
     // Those of variants come last, and are the most used.
     let values: Vec<&str> = topics.values.iter().rev().map(String::as_str).collect();
@@ -99,13 +99,13 @@ fn row(ui: &Ui) -> usize {
     ui.width().saturating_sub(LABEL_WIDTH + WORD).max(WORD)
 }
 
-/// As many of the words as have room, and how many others there are.
+/// As many of the words as have room, and how many more there are.
 fn as_many(words: &[&str], room: usize) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {
-        let others = format!("... {} more", words.len() - index);
-        if text.len() + word.len() + others.len() > room {
-            return text + &others;
+        let remaining = format!("... {} more", words.len() - index);
+        if text.len() + word.len() + remaining.len() > room {
+            return text + &remaining;
         }
         text.push_str(&format!("{word}  "));
     }

@@ -19,7 +19,7 @@ use judge::results::{self, Together};
 use judge::summary::{LEAST_RUNS, summarize_briefly};
 use plan::{Cell, CellId, Plan, Skip, SkipKind};
 use record::revision::NoRevision;
-use record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
+use record::{BudgetUsed, CellRate, Manifest, Outcome, RunKind, StoredRun};
 use report::format::{amount, count, percent};
 use report::page::{accuracy_lines, executed_by, overview};
 use report::{batch_search, together};
@@ -32,9 +32,9 @@ pub struct Live<'a> {
     /// Who else uses the machine.
     busy: Option<String>,
     bar: Option<ProgressBar>,
-    /// When the first block of this session began, and how many have ended.
+    /// When the first block of this invocation began, and how many have ended.
     blocks: Option<(Instant, u32)>,
-    told_interrupt: bool,
+    has_shown_interrupt: bool,
     /// Models that were converted, or found converted.
     conversions: usize,
     /// When something was said last.
@@ -60,7 +60,7 @@ impl<'a> Live<'a> {
             busy,
             bar: None,
             blocks: None,
-            told_interrupt: false,
+            has_shown_interrupt: false,
             conversions: 0,
             quiet,
             is_shared: false,
@@ -96,7 +96,7 @@ impl<'a> Live<'a> {
             Event::Searched { manifest } => self.searched(manifest),
             Event::RateFound { cell, rate } => self.rate_found(cell, rate),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
-            Event::RehearsalEnded { plan, pilots, took } => self.rehearsal(plan, pilots, *took),
+            Event::RehearsalEnded { plan, rehearsals, took } => self.rehearsal(plan, rehearsals, *took),
             Event::Scoring { what, done, total } => {
                 let bar = self.bar(*total as u64, what);
                 bar.set_length(*total as u64);
@@ -154,8 +154,8 @@ impl<'a> Live<'a> {
                 }
             }
             Event::BlockEnded { manifest, runs, done, blocks, going_on, groups } => {
-                let place = place(manifest, *done, *blocks, groups - going_on.len(), *groups);
-                self.block(manifest, runs, &place, going_on, blocks.saturating_sub(*done));
+                let progress = progress(manifest, *done, *blocks, groups - going_on.len(), *groups);
+                self.block(manifest, runs, &progress, going_on, blocks.saturating_sub(*done));
             }
             Event::Tick => {
                 if let Some(bar) = &self.bar {
@@ -206,7 +206,7 @@ impl<'a> Live<'a> {
         if let Some(busy) = &self.busy {
             ui.labelled("", busy);
         }
-        let is_again = manifest.findings.sessions.last().is_some_and(|session| session.first_block > 0);
+        let is_again = manifest.findings.invocations.last().is_some_and(|invocation| invocation.first_block > 0);
         let again = if is_again { "what failed, with what it is compared with, as another record; " } else { "" };
         if is_again || already_done > 0 {
             ui.labelled("resuming", &format!("{again}keeping {already_done} runs of earlier sessions"));
@@ -269,20 +269,20 @@ impl<'a> Live<'a> {
         bar.set_position(done as u64);
     }
 
-    fn rehearsal(&mut self, plan: &Plan, pilots: &[StoredRun], took: Duration) {
+    fn rehearsal(&mut self, plan: &Plan, rehearsals: &[StoredRun], took: Duration) {
         self.finish();
-        let good = pilots.iter().filter(|run| run.outcome == Outcome::Completed).count();
+        let good = rehearsals.iter().filter(|run| run.outcome == Outcome::Completed).count();
         let models = match self.conversions {
             0 => String::new(),
             1 => "1 model converted; ".to_owned(),
             several => format!("{several} models converted; "),
         };
-        let text = format!("{good} of {} cells load and run; {models}{}", pilots.len(), duration(took));
+        let text = format!("{good} of {} cells load and run; {models}{}", rehearsals.len(), duration(took));
         self.ui.labelled("rehearsal", &text);
         self.left_out(plan, SkipKind::Memory, |skip| format!(" with a larger batch: {}", skip.reason));
-        for pilot in pilots {
-            let Some(failure) = &pilot.failure else { continue };
-            let cell = plan.cells.iter().find(|cell| cell.id == pilot.cell);
+        for rehearsal in rehearsals {
+            let Some(failure) = &rehearsal.failure else { continue };
+            let cell = plan.cells.iter().find(|cell| cell.id == rehearsal.cell);
             let cell = cell.map(|cell| plan.shown(cell, self.runs_commands));
             let first_line = failure.message.lines().next().unwrap_or_default();
             let text = format!("{}: {} ({})", cell.unwrap_or_default(), first_line, failure.kind.name());
@@ -328,9 +328,10 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], place: &str, going_on: &[usize], left: u32) {
-        let count =
-            |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
+    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], progress: &str, going_on: &[usize], left: u32) {
+        let count = |outcome: Outcome| {
+            runs.iter().filter(|run| run.kind != RunKind::Rehearsal && run.outcome == outcome).count()
+        };
         if self.is_terminal() {
             // What cannot be read ends the measurement where it is needed for more than a table.
             let Ok(summary) = summarize_briefly(manifest, runs) else { return };
@@ -342,14 +343,14 @@ impl<'a> Live<'a> {
             let table = table::render(&table, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(printable(&format!("\n{table}\n\n")).into_owned());
-                bar.set_prefix(printable(place).into_owned());
+                bar.set_prefix(printable(progress).into_owned());
             }
             return;
         }
         if !self.ui.shows_progress() {
             return;
         }
-        let mut text = format!("{place}   {} runs done", count(Outcome::Completed));
+        let mut text = format!("{progress}   {} runs done", count(Outcome::Completed));
         for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::NotRun, "not run")] {
             let number = count(outcome);
             if number > 0 {
@@ -362,7 +363,7 @@ impl<'a> Live<'a> {
         self.ui.labelled("running", &text);
     }
 
-    /// What the blocks of this session tell about those that are left.
+    /// What the blocks of this invocation say about those that are left.
     fn time_left(&mut self, manifest: &Manifest, left: u32) -> Option<Duration> {
         let (began, ended) = self.blocks.as_mut()?;
         *ended += 1;
@@ -371,8 +372,8 @@ impl<'a> Live<'a> {
     }
 
     fn interrupted(&mut self) {
-        if !self.told_interrupt {
-            self.told_interrupt = true;
+        if !self.has_shown_interrupt {
+            self.has_shown_interrupt = true;
             let text = "interrupted: finishing the current run, then a partial report; press Ctrl-C again to stop now";
             match &self.bar {
                 Some(bar) => bar.println(text),
@@ -408,7 +409,7 @@ fn forecast(expected: Duration, longest: Duration, budget: Option<BudgetUsed>) -
 }
 
 /// `block 3 of 10`; where runs go by need, `block 9 of about 12, 2 of 4 groups decided`.
-fn place(manifest: &Manifest, done: u32, blocks: u32, decided: usize, groups: usize) -> String {
+fn progress(manifest: &Manifest, done: u32, blocks: u32, decided: usize, groups: usize) -> String {
     if manifest.experiment.interim_analyses().is_one() {
         return format!("block {done} of {blocks}");
     }
@@ -447,7 +448,7 @@ fn machine(manifest: &Manifest) -> String {
     if let Some(runtime) = executed_by(&nothing) {
         parts.push(runtime);
     } else {
-        parts.push(backend::of(&manifest.experiment.backend).title().to_owned());
+        parts.push(backend::kind_of(&manifest.experiment.backend).title().to_owned());
     }
     if let Some(revision) = &manifest.revision {
         parts.push(revision.to_string());

@@ -42,7 +42,7 @@ pub struct Ui {
     progress: bool,
 }
 
-/// Folders and how they are named, of this process: what ends a command is told after the command has ended.
+/// Folders and how they are named, of this process: what ends a command is printed after the command has ended.
 fn names_of_folders() -> MutexGuard<'static, Vec<(String, String)>> {
     static NAMES: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -59,7 +59,8 @@ impl Ui {
         Ui { terminal, width: columns.unwrap_or(PLAIN_WIDTH).max(40), quiet: false, progress: true }
     }
 
-    /// The same, which shows what the options ask for. With `-v` progress is in lines, between which the others stand.
+    /// The same, which shows what the options ask for. With `-v` progress is in lines, between which the verbose lines
+    /// stand.
     pub fn showing(self, options: &ScreenArgs) -> Self {
         verbose::install(self, options.verbose);
         let progress = !options.quiet && !options.no_progress;
@@ -144,12 +145,12 @@ impl Ui {
         let _unheard = write(AutoStream::auto(io::stderr().lock()), &line);
     }
 
-    /// A text with the names of folders that nobody asked for ([`Ui::names_below`]) in place of these.
+    /// A text with the names of temporary folders ([`Ui::names_below`]) in place of their paths.
     pub(crate) fn with_names(text: &str) -> String {
         names_of_folders().iter().fold(text.to_owned(), |text, (folder, name)| text.replace(folder, name))
     }
 
-    /// From now on names what lies below a folder that nobody asked for by `name`, as in `main:experiments/x.yaml`.
+    /// From now on names what lies below a temporary folder by `name`, as in `main:experiments/x.yaml`.
     pub(crate) fn names_below(&self, folder: &Path, name: &str) {
         names_of_folders().push((format!("{}/", folder.display()), name.to_owned()));
     }
@@ -169,7 +170,7 @@ impl Ui {
     fn render(&self, diagnostic: &dyn miette::Diagnostic) -> String {
         use miette::GraphicalTheme;
         let plain = self.render_with(GraphicalTheme::unicode_nocolor(), diagnostic);
-        // Styles of ours could not be told from a stranger's.
+        // Our own styles could not be distinguished from escapes in foreign text.
         match printable(&plain) {
             Cow::Borrowed(_) => self.render_with(GraphicalTheme::unicode(), diagnostic),
             safe => safe.into_owned(),

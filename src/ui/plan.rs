@@ -38,7 +38,7 @@ pub fn describe(
     let _ = cells(&mut text, prepared, experiment.backend.runs_commands());
     let _ = skips(&mut text, plan);
     let _ = order(&mut text, experiment, plan);
-    let environment = backend::of(&experiment.backend).environment();
+    let environment = backend::kind_of(&experiment.backend).environment();
     let _ = match environment.on_machine(|| time::describe(&mut text, experiment, plan, expected)) {
         Some(written) => written,
         None => writeln!(text, "\ntime\n  seconds: scripted times are not waited for"),
@@ -136,13 +136,13 @@ fn order(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::R
         return Ok(());
     }
     for block in 0..plan.runs.min(2) {
-        let indices: Vec<String> = block_order(plan, block).iter().map(arm_label).collect();
+        let indices: Vec<String> = block_order(plan, block).iter().map(member_label).collect();
         writeln!(text, "  block {block}: {}", indices.join(" "))?;
     }
     Ok(())
 }
 
-/// The index of the arm's cell; a double has a prime.
-fn arm_label(arm: &PlannedRun) -> String {
-    format!("{}{}", arm.cell, if arm.is_double { "'" } else { "" })
+/// The index of the member's cell; an A/A copy has a prime.
+fn member_label(member: &PlannedRun) -> String {
+    format!("{}{}", member.cell, if member.is_aa_copy { "'" } else { "" })
 }

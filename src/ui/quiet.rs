@@ -26,7 +26,7 @@ impl Quiet {
         Quiet { label: "", since: Instant::now(), patience: PATIENCE }
     }
 
-    /// Takes in what is told of an event.
+    /// Takes an event into account.
     pub(super) fn hear(&mut self, event: &Event<'_>) {
         self.label = match event {
             Event::PassBegan { pass } => label(pass),

@@ -48,16 +48,17 @@ pub fn render(findings: &Findings, width: usize) -> String {
 }
 
 /// One benchmark, or one comparison, with all estimates.
-fn alone(one: &Analysis, terms: &StatOptions, width: usize) -> Vec<String> {
-    let names = short_names(&one.series, LONGEST_NAME.min(width / 3));
-    let answer = one.comparison.iter().flat_map(|comparison| {
+fn alone(analysis: &Analysis, terms: &StatOptions, width: usize) -> Vec<String> {
+    let names = short_names(&analysis.series, LONGEST_NAME.min(width / 3));
+    let answer = analysis.comparison.iter().flat_map(|comparison| {
         let names = [0, 1].map(|side| names[side].as_str());
-        std::iter::once(verdict(one, comparison, terms, names)).chain(evidence(comparison, terms))
+        std::iter::once(verdict(analysis, comparison, terms, names)).chain(evidence(comparison, terms))
     });
     let answer: String = answer.map(|sentence| paragraph(&sentence, width)).collect();
-    let notes = one.series.iter().zip(&names).flat_map(|(side, name)| notes(side, name, one.series.len() > 1));
-    let notes = notes.chain(machines(one)).map(|note| indented(&note, width)).collect();
-    vec![answer, table::render(&estimates(&one.series, terms, &names), width) + "\n", notes]
+    let notes =
+        analysis.series.iter().zip(&names).flat_map(|(side, name)| notes(side, name, analysis.series.len() > 1));
+    let notes = notes.chain(machines(analysis)).map(|note| indented(&note, width)).collect();
+    vec![answer, table::render(&estimates(&analysis.series, terms, &names), width) + "\n", notes]
 }
 
 /// Several comparisons: how many have which verdict, and each in a line.
@@ -100,10 +101,11 @@ fn together(several: &[Analysis], terms: &StatOptions, width: usize) -> Vec<Stri
 /// The median in the unit that fits it and its partner.
 fn median(side: &Description, both: &[Description]) -> String {
     let value = |side: &Description| side.estimate(Statistic::Median).map(|found| found.value);
-    let beside = both.iter().find(|other| !std::ptr::eq(*other, side)).and_then(value);
+    let other_value = both.iter().find(|other| !std::ptr::eq(*other, side)).and_then(value);
     let is_time = both.iter().all(|side| side.tool.is_some());
-    value(side)
-        .map_or(String::new(), |value| measured(if is_time { Unit::Nanoseconds } else { Unit::Number }, value, beside))
+    value(side).map_or(String::new(), |value| {
+        measured(if is_time { Unit::Nanoseconds } else { Unit::Number }, value, other_value)
+    })
 }
 
 /// Each warning once, with the number of series that have it.
@@ -130,9 +132,9 @@ fn left_out(findings: &Findings) -> Vec<String> {
     failed.chain(alone).collect()
 }
 
-/// Different machines on both sides, which a ratio cannot tell from a change.
-fn machines(one: &Analysis) -> Option<String> {
-    let [from, to] = one.series.as_slice() else { return None };
+/// Different machines on both sides, which a ratio cannot distinguish from a change.
+fn machines(analysis: &Analysis) -> Option<String> {
+    let [from, to] = analysis.series.as_slice() else { return None };
     let (from, to) = (from.machine.as_ref()?, to.machine.as_ref()?);
     (from != to).then(|| format!("measured on different machines: {} and {}", printable_line(from), printable_line(to)))
 }
@@ -147,13 +149,14 @@ fn gate(findings: &Findings, fails: bool) -> String {
     }
 }
 
-/// What tells two sides apart: the names of their files, the folders of files of one name, or the benchmarks of one file.
+/// What distinguishes two sides: the names of their files, the folders of files of one name, or the benchmarks of one
+/// file.
 fn short_names(series: &[Description], longest: usize) -> Vec<String> {
     let names = match series {
         [from, to] if from.source == to.source && from.benchmark != to.benchmark => {
             [from, to].map(|side| side.benchmark.clone().unwrap_or_default()).to_vec()
         }
-        [from, to] => told_apart([&from.source, &to.source]).to_vec(),
+        [from, to] => distinguished([&from.source, &to.source]).to_vec(),
         [one] => vec![one.benchmark.clone().unwrap_or_else(|| file_name(&one.source))],
         _ => Vec::new(),
     };
@@ -169,7 +172,7 @@ fn file_name(source: &str) -> String {
 }
 
 /// The last parts of two paths that differ. A shell's `<(...)` has no name that says anything.
-fn told_apart(sources: [&String; 2]) -> [String; 2] {
+fn distinguished(sources: [&String; 2]) -> [String; 2] {
     if sources.iter().any(|source| source.starts_with("/dev/fd/") || source.starts_with("/proc/")) {
         return BOTH.map(str::to_owned);
     }
@@ -248,7 +251,7 @@ fn needed(statistic: Statistic, side: &Description) -> String {
 }
 
 /// The answer: what may be claimed of the candidate, with the evidence.
-fn verdict(one: &Analysis, comparison: &Comparison, terms: &StatOptions, names: [&str; 2]) -> String {
+fn verdict(analysis: &Analysis, comparison: &Comparison, terms: &StatOptions, names: [&str; 2]) -> String {
     let [baseline, candidate] = names;
     let margin = percent(terms.margin);
     let (word, preposition) = (comparison.verdict.name(), comparison.verdict.preposition());
@@ -266,7 +269,7 @@ fn verdict(one: &Analysis, comparison: &Comparison, terms: &StatOptions, names: 
         let ratio = judged_ratio(ratio, comparison.interval(), terms.margin);
         format!("{subject} are {ratio} those of {baseline}")
     });
-    let remark = reason(one, comparison, terms);
+    let remark = reason(analysis, comparison, terms);
     let separator = if claim == Claim::Nothing { "; " } else { ", " };
     let parts: Vec<String> = ratio.into_iter().chain(remark).collect();
     format!("{relation}: {}.", parts.join(separator))
@@ -282,16 +285,16 @@ fn observed(comparison: &Comparison, terms: &StatOptions) -> (&'static str, &'st
 }
 
 /// The tool that wrote both files.
-fn tool(one: &Analysis) -> Option<Tool> {
-    let tool = one.series.first()?.tool;
-    tool.filter(|_| one.series.iter().all(|side| side.tool == tool))
+fn tool(analysis: &Analysis) -> Option<Tool> {
+    let tool = analysis.series.first()?.tool;
+    tool.filter(|_| analysis.series.iter().all(|side| side.tool == tool))
 }
 
 /// Why the verdict is what it is, and what would turn an open one into a claim; nothing where its word says it.
 fn reason(found: &Analysis, comparison: &Comparison, terms: &StatOptions) -> Option<String> {
-    let (one, side) = observed(comparison, terms);
+    let (noun, side) = observed(comparison, terms);
     let margin = percent(terms.margin);
-    let more = comparison.more.map(|more| count(more as u64, &format!("more {one}")));
+    let more = comparison.more.map(|more| count(more as u64, &format!("more {noun}")));
     let would_decide = more.map(|more| format!("about {more}{side} would decide"));
     let is_apart = !terms.paired && terms.session_spread > 0.0;
     Some(match (comparison.reason, would_decide) {
@@ -299,11 +302,11 @@ fn reason(found: &Analysis, comparison: &Comparison, terms: &StatOptions) -> Opt
         (Reason::BeyondMargin, _) => format!("beyond the margin of {margin}"),
         (Reason::TooFew, _) => {
             let remedy = tool(found).map_or(String::new(), |tool| format!(": `{}`", tool.more_values()));
-            format!("a verdict needs {}{side}{remedy}", count(NEEDED as u64, one))
+            format!("a verdict needs {}{side}{remedy}", count(NEEDED as u64, noun))
         }
         (Reason::SizeNotEstablished, more) => {
             let open = match is_beyond(comparison.interval(), terms.margin) {
-                true => format!("too few {one}s to claim it"),
+                true => format!("too few {noun}s to claim it"),
                 false => format!("the interval excludes 1x, but not differences below {margin}"),
             };
             more.map_or(open.clone(), |more| format!("{open}; {more}"))
@@ -318,13 +321,13 @@ fn reason(found: &Analysis, comparison: &Comparison, terms: &StatOptions) -> Opt
                 }
             }
         }
-        (Reason::NotEnoughData, None) => format!("many more {one}s would be needed"),
+        (Reason::NotEnoughData, None) => format!("many more {noun}s would be needed"),
         (Reason::NotPositive, _) => "a ratio needs values above zero".to_owned(),
-        (Reason::Dependent, _) => dependent(found, comparison, terms, one),
+        (Reason::Dependent, _) => dependent(found, comparison, terms, noun),
     })
 }
 
-fn dependent(found: &Analysis, comparison: &Comparison, terms: &StatOptions, one: &str) -> String {
+fn dependent(found: &Analysis, comparison: &Comparison, terms: &StatOptions, noun: &str) -> String {
     let worth: Vec<String> = comparison.effective.iter().flatten().map(|worth| format!("{worth:.0}")).collect();
     let worth = match comparison.observations.level {
         // The table has that of the values themselves.
@@ -339,17 +342,17 @@ fn dependent(found: &Analysis, comparison: &Comparison, terms: &StatOptions, one
         }
         Level::Values => "give them as runs (an array of arrays), or one value for each process",
     };
-    format!("the {one}s are autocorrelated{worth}; {remedy}")
+    format!("the {noun}s are autocorrelated{worth}; {remedy}")
 }
 
-/// How small a difference these observations tell, and how surely there is one.
+/// How small a difference these observations can show, and how surely there is one.
 fn evidence(comparison: &Comparison, terms: &StatOptions) -> Option<String> {
-    let (one, _) = observed(comparison, terms);
+    let (noun, _) = observed(comparison, terms);
     let detectable = comparison.detectable.filter(|_| comparison.reason != Reason::Dependent);
     let effect = percent(detectable?);
     let margin = percent(terms.margin);
     let p = comparison.p.map_or(String::new(), |p| format!("; p {} for a difference beyond {margin}", p_value(p)));
-    Some(format!("These {one}s detect differences of {effect} or more (80 % power){p}."))
+    Some(format!("These {noun}s detect differences of {effect} or more (80 % power){p}."))
 }
 
 /// What a reader should know before he uses the numbers.
@@ -359,8 +362,8 @@ fn notes(side: &Description, name: &str, is_one_of_two: bool) -> Vec<String> {
         side.header.iter().map(|header| format!("{name}first line read as the column name: {}", printable(header)));
     let warnings = side.warnings.iter().filter_map(|(code, runs)| {
         let of_runs = side.runs.filter(|all| runs < all);
-        let place = of_runs.map_or(String::new(), |all| format!(" ({runs} of {all} runs)"));
-        Some(format!("{name}{}{place} [{code}]", code.text().stat.as_ref()?))
+        let share = of_runs.map_or(String::new(), |all| format!(" ({runs} of {all} runs)"));
+        Some(format!("{name}{}{share} [{code}]", code.text().stat.as_ref()?))
     });
     header.chain(warnings).collect()
 }
@@ -386,8 +389,8 @@ fn scope(side: &Description, is_one_of_several: bool) -> String {
 }
 
 /// What the comparison takes for granted.
-fn assumptions(one: &Analysis, comparison: &Comparison, terms: &StatOptions) -> Vec<String> {
-    let tool = tool(one);
+fn assumptions(analysis: &Analysis, comparison: &Comparison, terms: &StatOptions) -> Vec<String> {
+    let tool = tool(analysis);
     let values = match tool {
         _ if comparison.observations.level == Level::Runs => None,
         Some(tool) if tool.starts_processes() => None,
@@ -438,7 +441,7 @@ mod tests {
 
     #[test]
     fn files_are_told_apart_by_what_differs() {
-        let named = |one: &str, other: &str| told_apart([&one.to_owned(), &other.to_owned()]);
+        let named = |one: &str, other: &str| distinguished([&one.to_owned(), &other.to_owned()]);
         assert_eq!(named("a/old.json", "b/new.json"), ["old.json", "new.json"]);
         assert_eq!(named("x/base/sample.json", "x/new/sample.json"), ["base", "new"]);
         assert_eq!(named("/dev/fd/63", "/dev/fd/62"), BOTH);

@@ -30,7 +30,7 @@ pub enum State {
     Running {
         node: String,
         done: u64,
-        of: u64,
+        total: u64,
         said: Option<String>,
     },
     Waiting {
@@ -60,9 +60,9 @@ impl State {
         match self {
             State::Measured { machine } => machine.clone().unwrap_or_default(),
             State::Waiting { why } | State::Ended { why } | State::Unknown { why } => why.clone(),
-            State::Running { node, of: 0, said: None, .. } => format!("on {node}"),
+            State::Running { node, total: 0, said: None, .. } => format!("on {node}"),
             State::Running { node, said: Some(said), .. } => format!("on {node}: {said}"),
-            State::Running { node, done, of, .. } => format!("on {node}, {done} of at most {of} runs"),
+            State::Running { node, done, total, .. } => format!("on {node}, {done} of at most {total} runs"),
         }
     }
 }
@@ -84,11 +84,11 @@ pub fn describe(rows: &[ShardRow], width: usize) -> String {
 
 /// `5 of 8 shards measured, 2 running, 1 waiting, 1 missing`.
 pub fn summary(rows: &[ShardRow]) -> String {
-    let of = |name: &str| rows.iter().filter(|row| row.state.name() == name).count();
-    let mut text = format!("{} of {} measured", of("measured"), count(rows.len() as u64, "shard"));
+    let count_of = |name: &str| rows.iter().filter(|row| row.state.name() == name).count();
+    let mut text = format!("{} of {} measured", count_of("measured"), count(rows.len() as u64, "shard"));
     for name in ["running", "waiting", "missing"] {
-        if of(name) > 0 {
-            text.push_str(&format!(", {} {name}", of(name)));
+        if count_of(name) > 0 {
+            text.push_str(&format!(", {} {name}", count_of(name)));
         }
     }
     text
@@ -99,7 +99,7 @@ pub fn summary(rows: &[ShardRow]) -> String {
 pub struct WaitBar {
     ui: Ui,
     bar: Option<ProgressBar>,
-    told: String,
+    shown: String,
 }
 
 /// Steps of a shard on the bar.
@@ -113,7 +113,7 @@ impl WaitBar {
             let target = ProgressDrawTarget::stderr_with_hz(1);
             super::bar(Some(STEPS * shards as u64), target, &template).with_finish(ProgressFinish::AndClear)
         });
-        WaitBar { ui, bar, told: String::new() }
+        WaitBar { ui, bar, shown: String::new() }
     }
 
     /// Shows how far the job is.
@@ -121,7 +121,7 @@ impl WaitBar {
         let summary = summary(rows);
         let step = |row: &ShardRow| match row.state {
             State::Measured { .. } => STEPS,
-            State::Running { done, of, .. } => STEPS * done.min(of) / of.max(1),
+            State::Running { done, total, .. } => STEPS * done.min(total) / total.max(1),
             State::Waiting { .. } | State::Ended { .. } | State::Unknown { .. } => 0,
         };
         match &self.bar {
@@ -129,9 +129,9 @@ impl WaitBar {
                 bar.set_position(rows.iter().map(step).sum());
                 bar.set_message(printable(&summary).into_owned());
             }
-            None if self.told != summary => {
+            None if self.shown != summary => {
                 self.ui.labelled("waiting", &summary);
-                self.told = summary;
+                self.shown = summary;
             }
             None => {}
         }

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use base::printable::printable_line;
 use report::page::{Table, TableCell, TableColumn, Tone};
 
-/// Columns that the last text gets beside the others; where there are fewer it goes to lines of its own.
+/// Columns that the last text gets on the line of the other columns; where there are fewer it goes to lines of its own.
 const LEAST_WRAPPED: usize = 24;
 
 /// Columns before a text on a line of its own.
@@ -115,9 +115,9 @@ impl Grid {
         let columns = row.iter().zip(&self.columns).zip(widths);
         let mut texts = columns.map(|((cell, column), width)| padded(cell, *width, column.is_numeric));
         match (row.split_last(), self.columns.last()) {
-            (Some((last, others)), Some(column)) if !column.is_numeric && self.width() > width => {
-                let line: String = texts.by_ref().take(others.len()).map(|text| text + GAP).collect();
-                with_last(line, last, widths[..others.len()].iter().map(|width| width + GAP.len()).sum(), width)
+            (Some((last, rest)), Some(column)) if !column.is_numeric && self.width() > width => {
+                let line: String = texts.by_ref().take(rest.len()).map(|text| text + GAP).collect();
+                with_last(line, last, widths[..rest.len()].iter().map(|width| width + GAP.len()).sum(), width)
             }
             _ => fitted(&texts.collect::<Vec<_>>().join(GAP), width),
         }
@@ -129,10 +129,10 @@ const GAP: &str = "  ";
 
 /// The line, of so many columns, with the last text wrapped below itself or, where there is no room, on lines of its own.
 fn with_last(line: String, last: &TableCell, before: usize, width: usize) -> Vec<String> {
-    let is_beside = width.saturating_sub(before) >= LEAST_WRAPPED.min(last.text.width());
-    let indent = if is_beside { before } else { INDENT };
+    let is_on_line = width.saturating_sub(before) >= LEAST_WRAPPED.min(last.text.width());
+    let indent = if is_on_line { before } else { INDENT };
     let mut pieces = wrap(&last.text, width.saturating_sub(indent)).into_iter().map(|piece| painted(&piece, last.tone));
-    let first = if is_beside { pieces.next().unwrap_or_default() } else { String::new() };
+    let first = if is_on_line { pieces.next().unwrap_or_default() } else { String::new() };
     let mut lines = fitted(&(line + &first), width);
     lines.extend(pieces.filter(|piece| !piece.is_empty()).map(|piece| " ".repeat(indent) + &piece));
     lines
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn the_last_text_is_wrapped_beside_the_others_or_below_them() {
         let mut overview = overview();
-        let verdict = "2.00x [1.98, 2.02] faster, beside other load (0.98 of a core)";
+        let verdict = "2.00x [1.98, 2.02] faster, under background load (0.98 of a core)";
         overview.rows[1].cells[4] = TableCell { tone: Tone::Good, ..TableCell::text(verdict) };
         for width in [40, 60, 80, 120] {
             let text = render(&overview, width);
@@ -217,7 +217,7 @@ mod tests {
             assert!(words(&text).ends_with(&words(verdict)), "{width}:\n{text}");
         }
         let wrapped =
-            "int8      50 ± 1  2.00x [1.98, 2.02] faster,\n                          beside other load (0.98 of";
+            "int8      50 ± 1  2.00x [1.98, 2.02] faster,\n                          under background load (0.98";
         assert!(render(&overview, 54).contains(wrapped), "{}", render(&overview, 54));
     }
 

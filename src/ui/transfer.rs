@@ -26,8 +26,8 @@ impl TransferBar {
         // Another file begins.
         self.bar.take_if(|bar| done < bar.position());
         let bar = self.bar.get_or_insert_with(|| {
-            let of = if total.is_some() { "/{total_bytes}   {bar:20}" } else { "" };
-            let template = format!("{:LABEL_WIDTH$}{{bytes}}{of}   {{bytes_per_sec}}   {{elapsed}}", "");
+            let total_and_bar = if total.is_some() { "/{total_bytes}   {bar:20}" } else { "" };
+            let template = format!("{:LABEL_WIDTH$}{{bytes}}{total_and_bar}   {{bytes_per_sec}}   {{elapsed}}", "");
             let target = ProgressDrawTarget::stderr_with_hz(4);
             super::bar(total, target, &template).with_finish(ProgressFinish::AndClear)
         });

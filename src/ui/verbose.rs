@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use super::Ui;
 
 /// Shows events from now on: with 1 what was found, started, made and written; with 2 also where perfrun looks, what it
-/// asks git and workers, and what workers write. With 0 nobody listens, and events cost nothing.
+/// asks git and workers, and what workers write. With 0 there is no subscriber, and events cost nothing.
 pub(super) fn install(ui: Ui, verbosity: u8) {
     let level = match verbosity {
         0 => return,

@@ -19,7 +19,7 @@ class Case:
     mebibytes: int = process.MEBIBYTES
     limits: dict = dataclasses.field(default_factory=dict)
     env: dict = dataclasses.field(default_factory=dict)
-    # Commands of others that come first.
+    # Commands of other programs that come first.
     before: list = dataclasses.field(default_factory=list)
     # A command that must succeed, or the case says nothing: where a process cannot even be loaded.
     needs: list = None

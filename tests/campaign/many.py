@@ -4,7 +4,7 @@ import json
 import pathlib
 
 SPEC = json.loads((pathlib.Path(__file__).resolve().parent / "many.json").read_text())
-# What others name is always there.
+# What other entries name is always there.
 KEPT = ("models", "inputs", "variants", "devices", "backend")
 
 

@@ -86,7 +86,7 @@ TOKEN = re.compile(r"-?\d[\w.%]*|[A-Za-z_][\w./*-]*|\"[^\"\n]*\"|[\[\]{}:,#&*]")
 
 
 def tokens(rng, text, quoted=True):
-    """A text of which numbers, words or signs are something else; what takes their place is mostly of their kind."""
+    """A text of which numbers, words or signs are something else; what replaces them is mostly of their kind."""
     for _ in range(rng.choice((1, 1, 2, 3))):
         found = list(TOKEN.finditer(text))
         if not found:

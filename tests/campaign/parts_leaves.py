@@ -30,7 +30,7 @@ def walk(value, path=""):
 
 
 def values_for(old, source):
-    """What is put in a value's place: of its own type, so that it is read."""
+    """What replaces a value: of its own type, so that it is read."""
     if source == "spec" and isinstance(old, str):
         return TEXTS + PATHS + mutate.NUMBERS
     if source == "spec" and not isinstance(old, bool):
@@ -60,7 +60,7 @@ def places(seeds):
 
 
 def _one_of_each(files):
-    """Of the files of a journal the first pilot and the first other run."""
+    """Of the files of a journal the first of the rehearsal and the first other run."""
     journal = [name for name in sorted(files) if name.startswith("journal/")]
     chosen = [next(name for name in journal if "-pilot-" in name), next(name for name in journal if "-main-" in name)]
     return [(name, files[name]) for name in chosen]

@@ -1,4 +1,4 @@
-"""Cases of what others hand over: records, results, archives."""
+"""Cases of what other people hand over: records, results, archives."""
 
 import io
 import json

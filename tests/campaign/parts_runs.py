@@ -71,7 +71,7 @@ measure:
 
 
 def programs(seeds, rng, index):
-    """A run in which a program in place of ONNX Runtime says or does one thing otherwise."""
+    """A run in which a program instead of ONNX Runtime says or does one thing otherwise."""
     how = rng.choice(WAYS)
     words = {"python": json.dumps(sys.executable), "tamper": json.dumps(str(TAMPER)), "program": json.dumps(str(PROGRAM))}
     plan = {"how": how, "launch": rng.choice((0, 1, 1, 2, 2, 3)), "line": rng.randrange(10), "seed": rng.random()}
@@ -115,7 +115,7 @@ items""".split()
 
 
 def _choices(old):
-    """What may stand in the place of a value: something of its kind."""
+    """What may replace a value: something of its kind."""
     if old[0].isdigit() and old.endswith(("s", "m")):
         return TIMES
     if old in METRICS:

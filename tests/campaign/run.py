@@ -43,7 +43,7 @@ ESCAPED = pathlib.Path("/tmp/perfrun-campaign-escaped")
 
 
 class Job:
-    """A place for one case at a time, with a fence around the folder that perfrun may write to."""
+    """The folders of one case at a time, with a fence around the folder that perfrun may write to."""
 
     def __init__(self, perfrun, folder, seconds):
         self.perfrun, self.folder, self.seconds = str(perfrun), folder, seconds
@@ -62,10 +62,10 @@ class Job:
             return [], []
         done = []
         for words in case.commands:
-            one = self._perfrun(case, words)
-            one.problems += self._strays()
-            done.append(one)
-        problems = [(one.words[1:], problem) for one in done for problem in one.problems]
+            finished = self._perfrun(case, words)
+            finished.problems += self._strays()
+            done.append(finished)
+        problems = [(finished.words[1:], problem) for finished in done for problem in finished.problems]
         if case.check:
             problems += [(done[-1].words[1:], problem) for problem in case.check(self.work, done)]
         return problems, done
@@ -77,8 +77,8 @@ class Job:
     def _strays(self):
         """What was written outside of the working folder, or left in the temporary one; it is removed."""
         known = {"fence": {"work"}, "home": set(), "tmp": set(), ".": {"fence", "home", "tmp", "cache"}}
-        here = {self.folder / name: own for name, own in known.items()}
-        strays = [folder / entry for folder, own in here.items() for entry in os.listdir(folder) if entry not in own]
+        here = {self.folder / name: names for name, names in known.items()}
+        strays = [folder / entry for folder, names in here.items() for entry in os.listdir(folder) if entry not in names]
         strays += [ESCAPED] if ESCAPED.exists() else []
         for path in strays:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -90,8 +90,8 @@ def environment(folder):
     nowhere = "http://127.0.0.1:9"
     env = {"PATH": os.environ.get("PATH", os.defpath), "NO_COLOR": "1", "PERFRUN_WAIT": "0s", "LC_ALL": "C.UTF-8"}
     # pip asks rustc for its version, which may make a folder.
-    places = {"HOME": "home", "TMPDIR": "tmp", "PERFRUN_CACHE": "cache", "RUSTUP_HOME": "cache/rustup"}
-    env |= {name: str(folder / place) for name, place in places.items()}
+    folders = {"HOME": "home", "TMPDIR": "tmp", "PERFRUN_CACHE": "cache", "RUSTUP_HOME": "cache/rustup"}
+    env |= {name: str(folder / below) for name, below in folders.items()}
     env |= {name: nowhere for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
     return env | {"PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
 
@@ -115,7 +115,7 @@ def work(options, part, indices, made, folder, pipe):
             keep(options.keep / f"{part}-{index}", case, problems, done)
         line = {"index": index, "note": case.note, "problems": problems}
         for figure in ("seconds", "mebibytes"):
-            line[figure] = max([getattr(one, figure) for one in done], default=0.0)
+            line[figure] = max([getattr(finished, figure) for finished in done], default=0.0)
         os.write(pipe, json.dumps(line).encode() + b"\n")
 
 
@@ -123,12 +123,12 @@ def keep(folder, case, problems, done):
     """The files of a case as they were, and what was said about them."""
     shutil.rmtree(folder, ignore_errors=True)
     case.write(folder / "work")
-    told = [f"{problem}\n  {' '.join(words)}" for words, problem in problems]
-    for one in done:
-        figures = f"exit code {one.code}, {one.seconds:.2f} s, {one.mebibytes:.0f} MiB"
-        told.append(f"$ perfrun {' '.join(one.words[1:])}\n{figures}")
-        told.append(one.out[-20000:] + one.err[-20000:])
-    (folder / "what.txt").write_text("\n\n".join(told), errors="backslashreplace")
+    report = [f"{problem}\n  {' '.join(words)}" for words, problem in problems]
+    for finished in done:
+        figures = f"exit code {finished.code}, {finished.seconds:.2f} s, {finished.mebibytes:.0f} MiB"
+        report.append(f"$ perfrun {' '.join(finished.words[1:])}\n{figures}")
+        report.append(finished.out[-20000:] + finished.err[-20000:])
+    (folder / "what.txt").write_text("\n\n".join(report), errors="backslashreplace")
 
 
 def indices_of(part, options, made):
@@ -189,15 +189,15 @@ def main():
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory(prefix="perfrun-campaign-", ignore_cleanup_errors=True) as scratch:
-        place = pathlib.Path(scratch)
+        root = pathlib.Path(scratch)
         for name in ("home", "tmp", "cache"):
-            (place / "seeding" / name).mkdir(parents=True)
-        made = seeds.Seeds(options.perfrun, (options.keep or place) / "seeds", environment(place / "seeding"))
+            (root / "seeding" / name).mkdir(parents=True)
+        made = seeds.Seeds(options.perfrun, (options.keep or root) / "seeds", environment(root / "seeding"))
         made.find_valid_specs()
         made.make_models()
         made.make_records()
         made.leaves = parts_leaves.places(made)
-        fine = [campaign(options, part, made, place) for part in options.parts]
+        fine = [campaign(options, part, made, root) for part in options.parts]
     sys.exit(0 if all(fine) else 1)
 
 

@@ -90,19 +90,19 @@ class Seeds:
 
     def find_valid_specs(self):
         """Those that are valid where the cases of `specs` stand."""
-        place = self.folder / "specs"
+        root = self.folder / "specs"
         self.around_specs = {"data.npz": dataset(), "data/digits-test.npz": self.digits, "data/test.npz": self.digits}
         small = dict(self.models)["one_node.onnx"]
         self.around_specs |= {f"models/{name}.onnx": small for name in ("one_node", "small/mlp", "small/mlp-int8")}
         self.around_specs |= {f"models/{name}": dict(self.models)[name] for name in ("digits-cnn.onnx", "digits-mlp.onnx")}
         for name, data in self.around_specs.items():
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_bytes(data)
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
         self.valid_specs = []
         for name, text in self.specs:
-            (place / "x.yaml").write_text(text)
+            (root / "x.yaml").write_text(text)
             # Networks of the zoo are made whole before they are planned, which is slow and has nothing to do with the text.
-            if "zoo" not in text and self._perfrun("validate", "x.yaml", folder=place).returncode == 0:
+            if "zoo" not in text and self._perfrun("validate", "x.yaml", folder=root).returncode == 0:
                 self.valid_specs.append((name, text))
 
     def make_models(self):
@@ -117,36 +117,36 @@ class Seeds:
 
     def make_records(self):
         """A finished record with its archive and its results, and one that was killed on the way."""
-        place = self.folder / "record"
-        if not (place / "seed.tar.zst").exists():
-            self._place(place, SPEC)
-            made = self._perfrun("seed.yaml", folder=place)
-            packed = self._perfrun("export", "seed", "seed.tar.zst", folder=place)
+        root = self.folder / "record"
+        if not (root / "seed.tar.zst").exists():
+            self._set_up(root, SPEC)
+            made = self._perfrun("seed.yaml", folder=root)
+            packed = self._perfrun("export", "seed", "seed.tar.zst", folder=root)
             if packed.returncode:
                 raise SystemExit(f"no seed record:\n{made.stderr.decode()}{packed.stderr.decode()}")
-        [record] = (place / ".perfrun/records/seed").iterdir()
-        self.record, self.archive = files_below(record), (place / "seed.tar.zst").read_bytes()
-        self.results.append(("seed/results.json", (place / "reports/seed/results.json").read_bytes()))
-        place = self.folder / "killed"
-        if not place.exists():
-            self._place(place, SPEC.replace("runs: 5", "runs: 500"))
-            self._kill_after(8, place)
-        [record] = (place / ".perfrun/records/seed").iterdir()
+        [record] = (root / ".perfrun/records/seed").iterdir()
+        self.record, self.archive = files_below(record), (root / "seed.tar.zst").read_bytes()
+        self.results.append(("seed/results.json", (root / "reports/seed/results.json").read_bytes()))
+        root = self.folder / "killed"
+        if not root.exists():
+            self._set_up(root, SPEC.replace("runs: 5", "runs: 500"))
+            self._kill_after(8, root)
+        [record] = (root / ".perfrun/records/seed").iterdir()
         self.killed = files_below(record)
 
-    def _place(self, place, spec):
-        shutil.rmtree(place, ignore_errors=True)
-        (place / ".perfrun").mkdir(parents=True)
-        (place / "seed.yaml").write_text(spec)
-        (place / "data.npz").write_bytes(dataset())
+    def _set_up(self, root, spec):
+        shutil.rmtree(root, ignore_errors=True)
+        (root / ".perfrun").mkdir(parents=True)
+        (root / "seed.yaml").write_text(spec)
+        (root / "data.npz").write_bytes(dataset())
 
-    def _kill_after(self, runs, place):
+    def _kill_after(self, runs, root):
         nothing = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         process = subprocess.Popen(
-            [self.perfrun, "seed.yaml"], cwd=place, env=self.env, start_new_session=True, **nothing
+            [self.perfrun, "seed.yaml"], cwd=root, env=self.env, start_new_session=True, **nothing
         )
         until = time.monotonic() + 60
-        while len(list(place.glob(".perfrun/records/seed/*/journal/*-main-*.json"))) < runs and time.monotonic() < until:
+        while len(list(root.glob(".perfrun/records/seed/*/journal/*-main-*.json"))) < runs and time.monotonic() < until:
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -32,7 +32,7 @@ def say(data):
 
 
 def change_files(rng, command):
-    """Damages one of the files that the worker was told to write."""
+    """Damages one of the files that the worker was asked to write."""
     import mutate
     folder = pathlib.Path(command.get("path", "/nonexistent"))
     files = sorted(folder.iterdir()) if folder.is_dir() else []
@@ -53,7 +53,7 @@ def change_files(rng, command):
 
 
 def tamper(how, line, said, rng, child):
-    """What is said in place of a line; `None` where the worker says nothing more."""
+    """What is said instead of a line; `None` where the worker says nothing more."""
     import mutate
     if how == "json":
         return json.dumps(mutate.tree(rng, json.loads(line))).encode() + b"\n"
@@ -91,7 +91,7 @@ def tamper(how, line, said, rng, child):
         os.close(1)
         time.sleep(3600)
     elif how in ("orphan", "daemon"):
-        # One that leaves the group, and one that also ignores what it is told and has no parent.
+        # One that leaves the group, and one that also ignores signals and has no parent.
         hold = "trap '' HUP TERM INT; exec sleep 3600" if how == "daemon" else "exec sleep 3600"
         words = ["sh", "-c", f"({hold}) & ({hold}) &"]
         subprocess.Popen(words, start_new_session=how == "daemon", stdin=subprocess.DEVNULL)

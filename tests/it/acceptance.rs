@@ -16,7 +16,7 @@ enum Bursts {
     HeavyTailed,
 }
 
-/// A machine shared with others, whose speed wanders while runs come and go: the setting "shared" of method 6.1, 3 %
+/// A shared machine, whose speed wanders while runs come and go: the setting "shared" of method 6.1, 3 %
 /// of AR(1) drift over time, bursts of 10 %, and 1 % between runs. What it leaves open is chosen so that the share of
 /// equivalent A/A groups that it quotes comes out too: the drift remembers ten runs, and bursts last one run on average
 /// and take a tenth of the time.
@@ -69,7 +69,7 @@ impl SharedMachine {
     }
 }
 
-/// The verdicts over 200 groups of two arms in ten interleaved blocks, the second `slowdown` times as slow.
+/// The verdicts over 200 groups of two variants in ten interleaved blocks, the second `slowdown` times as slow.
 #[derive(Debug, Default)]
 struct Outcomes {
     worse: usize,
@@ -88,14 +88,14 @@ fn compare_on_shared_machines(slowdown: f64, bursts: Bursts, seed: u64) -> Outco
         let log_ratios: Vec<f64> = (0..10)
             .map(|block| {
                 let mut locations = [0.0; 2];
-                for arm in counterbalanced_order(2, block, group_seed) {
-                    let center = if arm == 0 { 5e6 } else { 5e6 * slowdown };
-                    locations[arm] = median(&machine.run(center)).unwrap();
+                for variant in counterbalanced_order(2, block, group_seed) {
+                    let center = if variant == 0 { 5e6 } else { 5e6 * slowdown };
+                    locations[variant] = median(&machine.run(center)).unwrap();
                 }
                 (locations[1] / locations[0]).ln()
             })
             .collect();
-        let comparison = compare_paired(&log_ratios, 0.02, Analysis::one(0.95)).unwrap();
+        let comparison = compare_paired(&log_ratios, 0.02, Analysis::single(0.95)).unwrap();
         match comparison.verdict {
             Verdict::Worse => outcomes.worse += 1,
             Verdict::Better => outcomes.better += 1,
@@ -111,7 +111,7 @@ fn compare_on_shared_machines(slowdown: f64, bursts: Bursts, seed: u64) -> Outco
 /// Acceptance test 2. The simulation quoted in method 6.1 has no false alarms, calls 0.23 to 0.30 of the A/A groups
 /// equivalent, and finds a true +5 % in 0.69 to 0.71 and +10 % in 0.998.
 #[test]
-fn equal_arms_pass_and_a_tenth_slower_is_found_on_a_shared_machine() {
+fn equal_variants_pass_and_a_tenth_slower_is_found_on_a_shared_machine() {
     let equal = compare_on_shared_machines(1.0, Bursts::Equal, 1);
     assert!(equal.gate_failures <= 2, "A/A: {equal:?}");
     assert!(equal.worse + equal.better <= 4, "A/A: {equal:?}");

@@ -9,7 +9,7 @@ use onnx::ElementType;
 use record::VariantAccuracy;
 
 use crate::need::need;
-use crate::support::Workplace;
+use crate::support::Project;
 
 fn floats(name: &str, shape: &[u64], values: impl Iterator<Item = f32>) -> Array {
     let bytes = values.flat_map(f32::to_le_bytes).collect();
@@ -27,12 +27,12 @@ fn classes(values: &[i64]) -> Array {
     }
 }
 
-fn write_array(place: &Workplace, file: &str, array: &Array) {
-    write_npy(array, File::create(place.path(file)).unwrap()).unwrap();
+fn write_array(project: &Project, file: &str, array: &Array) {
+    write_npy(array, File::create(project.path(file)).unwrap()).unwrap();
 }
 
-pub fn write_npz(place: &Workplace, file: &str, arrays: &[Array]) {
-    let mut archive = zip::ZipWriter::new(File::create(place.path(file)).unwrap());
+pub fn write_npz(project: &Project, file: &str, arrays: &[Array]) {
+    let mut archive = zip::ZipWriter::new(File::create(project.path(file)).unwrap());
     for array in arrays {
         archive.start_file(format!("{}.npy", array.name), zip::write::SimpleFileOptions::default()).unwrap();
         let mut bytes = Vec::new();
@@ -62,36 +62,36 @@ dataset: { file: d.npz, labels: labels, metrics: [top1] }
 fidelity: { wrong: { cosine: -1, close: 0%, top1: 0% } }
 ";
 
-pub fn scored(more: &str) -> Workplace {
-    let place = Workplace::with_spec(&format!("{SCORED}{more}"));
+pub fn scored(more: &str) -> Project {
+    let project = Project::with_spec(&format!("{SCORED}{more}"));
     let (scores, labels) = scores_and_labels();
-    write_npz(&place, "d.npz", &[scores, labels]);
-    place
+    write_npz(&project, "d.npz", &[scores, labels]);
+    project
 }
 
-fn known(place: &Workplace) -> Vec<VariantAccuracy> {
-    place.record("x").manifest.accuracy().to_vec()
+fn known(project: &Project) -> Vec<VariantAccuracy> {
+    project.record("x").manifest.accuracy().to_vec()
 }
 
 #[test]
 fn labels_give_accuracy_beside_speed() {
-    let place = scored("");
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = scored("");
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("net: base 90.0 %, same 90.0 %, wrong"), "{}", done.stderr);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("top-1 33.0 % against 90.0 % (lower, p < 0.0001)"), "{answer}");
     assert!(answer.contains("Fastest: b8/wrong (less accurate)."), "{answer}");
-    let known = known(&place);
+    let known = known(&project);
     assert_eq!(known.len(), 3, "once for each variant, whatever its inputs");
     let base = &known[0].scores[0];
     assert_eq!((base.estimate.value, base.estimate.n, base.change), (0.9, 200, None));
     let change = known[2].scores[0].change.unwrap();
     assert!(change.lost > Some(20) && change.p < 1e-4, "{change:?}");
-    let report = place.page("reports/x");
+    let report = project.page("reports/x");
     for text in ["\nAccuracy\n", "Data: d.npz (200 items", "McNemar", "90.0 % [85.1, 93.4]"] {
         assert!(report.contains(text), "{text} is missing:\n{report}");
     }
-    let record = place.record_folder("x");
+    let record = project.record_folder("x");
     assert!(!record.join("dataset").exists() && !record.join("dataset-outputs").exists(), "they can be made again");
 }
 
@@ -110,9 +110,9 @@ fidelity: { near: { cosine: 0.9, close: 0% }, far: { cosine: -1, close: 0% } }
 
 #[test]
 fn outputs_for_data_agree_where_nearly_all_keep_their_top_class() {
-    let place = Workplace::with_spec(COMPARED);
-    write_npz(&place, "d.npz", &[scores_and_labels().0]);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(COMPARED);
+    write_npz(&project, "d.npz", &[scores_and_labels().0]);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: near."), "{answer}");
     assert!(answer.contains("outputs agree (cosine 0.99") && answer.contains("top-1 100.0 %)"), "{answer}");
@@ -120,46 +120,46 @@ fn outputs_for_data_agree_where_nearly_all_keep_their_top_class() {
         answer.contains("left out: far (differs from base: ") && answer.contains(" top classes changed)."),
         "{answer}"
     );
-    let report = place.page("reports/x");
+    let report = project.page("reports/x");
     assert!(report.contains("| ~~3.4") && report.contains("| agree |") && report.contains("| differs: "), "{report}");
 }
 
 /// Labels that have nothing to do with the inputs: whatever class is put first, it is as often right.
 #[test]
 fn classes_that_change_do_no_harm_where_labels_say_so() {
-    let place =
-        Workplace::with_spec(&COMPARED.replace("file: d.npz }", "file: d.npz, labels: labels, metrics: [top1] }"));
-    write_npz(&place, "d.npz", &[scores_and_labels().0, classes(&[0; 200])]);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project =
+        Project::with_spec(&COMPARED.replace("file: d.npz }", "file: d.npz, labels: labels, metrics: [top1] }"));
+    write_npz(&project, "d.npz", &[scores_and_labels().0, classes(&[0; 200])]);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: far."), "{answer}");
     assert!(!answer.contains("differs") && answer.contains("top-1 "), "{answer}");
-    let report = place.page("reports/x");
+    let report = project.page("reports/x");
     assert!(report.contains(" top classes changed |"), "{report}");
 }
 
 /// 200 items in batches of 3 and of 8 leave a remainder of 2 and none.
 #[test]
 fn the_last_batch_counts_its_own_items_alone() {
-    let place = scored("matrix: { exclude: [{ batch: 8 }] }\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let of_three = known(&place);
+    let project = scored("matrix: { exclude: [{ batch: 8 }] }\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let of_three = known(&project);
     assert_eq!((of_three[0].batch, of_three[0].items, of_three[0].scores[0].estimate.n), (3, 200, 200));
-    let place = scored("matrix: { exclude: [{ batch: 3 }] }\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let of_eight = known(&place);
+    let project = scored("matrix: { exclude: [{ batch: 3 }] }\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let of_eight = known(&project);
     assert_eq!(of_eight[0].batch, 8);
     assert_eq!(of_eight[0].scores, of_three[0].scores);
 }
 
 #[test]
 fn a_quick_look_scores_the_first_items() {
-    let place = Workplace::with_spec(&SCORED.replace("batch: [3, 8]", "batch: 8"));
+    let project = Project::with_spec(&SCORED.replace("batch: [3, 8]", "batch: 8"));
     let labels: Vec<i64> = (0..1000).map(|item| item % 3).collect();
     let x = floats("x", &[1000, 3], (0..3000).map(|index: u64| f32::from(u8::from(index % 3 == (index / 3) % 3))));
-    write_npz(&place, "d.npz", &[x, classes(&labels)]);
-    place.run(&["x.yaml", "--quick"]).expect_code(0);
-    assert_eq!(known(&place)[0].items, 256);
+    write_npz(&project, "d.npz", &[x, classes(&labels)]);
+    project.run(&["x.yaml", "--quick"]).expect_code(0);
+    assert_eq!(known(&project)[0].items, 256);
 }
 
 #[test]
@@ -167,95 +167,95 @@ fn goals_and_trade_offs_take_accuracy() {
     let goals = "goals:
   - { name: right, metric: accuracy_top1, min: 80%, where: { variant: [base, same] } }
   - { name: perfect, metric: accuracy_top1, min: 99%, where: { variant: base } }\n";
-    let place = scored(goals);
-    let done = place.run(&["x.yaml"]).expect_code(4);
+    let project = scored(goals);
+    let done = project.run(&["x.yaml"]).expect_code(4);
     assert!(done.stdout.contains("met right") && done.stdout.contains("MISSED perfect"), "{}", done.stdout);
-    let report = place.page("reports/x");
+    let report = project.page("reports/x");
     assert!(report.contains("latency") && report.contains("top-1 accuracy"), "{report}");
     // Half of an interval on the wrong side of the bound is neither.
-    let place = scored("goals: [{ metric: accuracy_top1, min: 89%, where: { variant: base } }]\n");
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = scored("goals: [{ metric: accuracy_top1, min: 89%, where: { variant: base } }]\n");
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stdout.contains("undecided"), "{}", done.stdout);
 }
 
 #[test]
 fn what_is_chosen_says_what_it_costs_in_accuracy() {
-    let place = scored("choose: { best: latency }\n");
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = scored("choose: { best: latency }\n");
+    let done = project.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("top-1 33.0 % against 90.0 % (lower, p < 0.0001)"), "{answer}");
-    let place = scored("choose: { best: latency, within: [{ metric: accuracy_top1, min: 80% }] }\n");
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = scored("choose: { best: latency, within: [{ metric: accuracy_top1, min: 80% }] }\n");
+    let done = project.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: same.") && answer.contains("top-1 90.0 % as before"), "{answer}");
 }
 
 #[test]
 fn values_have_errors() {
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "backend: mock\nmodels: [net]\ninputs: { batch: 4 }\nvariants: [base, { name: off, mock: { differ: 10% } }]\n\
          dataset: { file: x.npy, labels: y.npy }\nfidelity: { off: { close: 0%, cosine: 0 } }\n",
     );
-    write_array(&place, "x.npy", &floats("x", &[50, 1], (0..50_u8).map(f32::from)));
-    write_array(&place, "y.npy", &floats("y", &[50, 1], (0..50_u8).map(|value| f32::from(value) + 2.0)));
-    place.run(&["x.yaml"]).expect_code(0);
-    let known = known(&place);
+    write_array(&project, "x.npy", &floats("x", &[50, 1], (0..50_u8).map(f32::from)));
+    write_array(&project, "y.npy", &floats("y", &[50, 1], (0..50_u8).map(|value| f32::from(value) + 2.0)));
+    project.run(&["x.yaml"]).expect_code(0);
+    let known = known(&project);
     let values: Vec<f64> = known[0].scores.iter().map(|score| score.estimate.value).collect();
     assert_eq!((known[0].scores.len(), values[0], values[1]), (3, 2.0, 2.0));
     assert!((values[2] - (1.0 - 4.0 / 208.25)).abs() < 1e-12, "{values:?}");
     assert!(known[1].scores[0].change.unwrap().p > 0.0);
-    assert!(place.page("reports/x").contains("mean absolute error"));
+    assert!(project.page("reports/x").contains("mean absolute error"));
 }
 
 #[test]
 fn a_command_of_ones_own_scores_saved_outputs() {
-    let place = scored("");
-    let spec = place.read("x.yaml").replace("metrics: [top1]", "metrics: [top1, map50], score: [sh, score.sh]");
+    let project = scored("");
+    let spec = project.read("x.yaml").replace("metrics: [top1]", "metrics: [top1, map50], score: [sh, score.sh]");
     let spec = spec + "metrics: { map50: { better: higher } }\n";
-    place.write("x.yaml", &spec);
-    place.write("score.sh", "echo looking at $PERFRUN_VARIANT; test -s $1/0-output.npy && grep -q '\"items\": 200' $1/outputs.json && echo '{\"map50\": 0.41}'\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let own = &known(&place)[1].scores[1];
-    assert_eq!((own.metric.name(), own.estimate.value, own.estimate.interval), ("map50", 0.41, None));
-    assert!(place.page("reports/x").contains("map50"));
-    let place_of_few = scored("");
-    place_of_few.write("x.yaml", &spec);
-    place_of_few.write("score.sh", "echo '{\"map50\": [1, 0]}'\n");
-    let done = place_of_few.run(&["x.yaml"]).expect_code(3);
+    project.write("x.yaml", &spec);
+    project.write("score.sh", "echo looking at $PERFRUN_VARIANT; test -s $1/0-output.npy && grep -q '\"items\": 200' $1/outputs.json && echo '{\"map50\": 0.41}'\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let score = &known(&project)[1].scores[1];
+    assert_eq!((score.metric.name(), score.estimate.value, score.estimate.interval), ("map50", 0.41, None));
+    assert!(project.page("reports/x").contains("map50"));
+    let few = scored("");
+    few.write("x.yaml", &spec);
+    few.write("score.sh", "echo '{\"map50\": [1, 0]}'\n");
+    let done = few.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("printed 2 values of `map50` for 200 items"), "{}", done.stderr);
-    place_of_few.write("score.sh", "echo done\n");
-    let done = place_of_few.run(&["x.yaml"]).expect_code(3);
+    few.write("score.sh", "echo done\n");
+    let done = few.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("printed no number `map50`"), "{}", done.stderr);
-    place_of_few.write("score.sh", "yes | head -c 3000000; echo '{\"map50\": 0.41}'\n");
-    let done = place_of_few.run(&["x.yaml"]).expect_code(3);
+    few.write("score.sh", "yes | head -c 3000000; echo '{\"map50\": 0.41}'\n");
+    let done = few.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("bytes more than perfrun reads"), "{}", done.stderr);
-    place.write("score.sh", "echo no such class >&2; exit 3\n");
-    let place_again = scored("");
-    place_again.write("x.yaml", &spec);
-    place_again.write("score.sh", "echo no such class >&2; exit 3\n");
-    let done = place_again.run(&["x.yaml"]).expect_code(3);
+    project.write("score.sh", "echo no such class >&2; exit 3\n");
+    let another = scored("");
+    another.write("x.yaml", &spec);
+    another.write("score.sh", "echo no such class >&2; exit 3\n");
+    let done = another.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("unknown: `score: [sh, score.sh]`: exit status: 3: no such class"), "{}", done.stderr);
     let said = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("accuracy, on the data: `score: [sh, score.sh]`: exit status: 3: no such class"), "{said}");
-    assert!(place_again.read("reports/x/report.md").contains("no such class"));
-    place_again.write("score.sh", "echo '{\"map50\": 0.41}'\n");
-    let scored = place_again.run(&["x.yaml", "--resume"]).expect_code(0);
+    assert!(another.read("reports/x/report.md").contains("no such class"));
+    another.write("score.sh", "echo '{\"map50\": 0.41}'\n");
+    let scored = another.run(&["x.yaml", "--resume"]).expect_code(0);
     assert!(scored.stdout.contains("0.41"), "{}", scored.stdout);
 }
 
 #[test]
 fn a_score_of_each_item_has_an_interval_and_is_compared_item_by_item() {
-    let place = scored("");
-    let spec = place.read("x.yaml").replace("metrics: [top1]", "metrics: [iou, gain], score: [sh, score.sh]");
-    let own = "metrics: { iou: { unit: '%', better: higher }, gain: { unit: dB, better: higher } }\n\
+    let project = scored("");
+    let spec = project.read("x.yaml").replace("metrics: [top1]", "metrics: [iou, gain], score: [sh, score.sh]");
+    let own_metrics = "metrics: { iou: { unit: '%', better: higher }, gain: { unit: dB, better: higher } }\n\
                goals: [{ metric: iou, min: 55% }, { metric: gain, min: -3 dB }]\npareto: [latency, gain]\n";
-    place.write("x.yaml", &(spec + own));
+    project.write("x.yaml", &(spec + own_metrics));
     // 50 and 60 in turns, and of one variant a tenth of an item's score less.
     let items = "case $PERFRUN_VARIANT in wrong) a=45; g=-4;; *) a=50; g=-2.5;; esac; i=0; s=; \
                  while [ $i -lt 100 ]; do s=\"$s$a,60,\"; i=$((i+1)); done; echo \"{\\\"iou\\\": [${s%,}], \\\"gain\\\": $g}\"";
-    place.write("score.sh", items);
-    place.run(&["x.yaml"]).expect_code(4);
-    let known = known(&place);
+    project.write("score.sh", items);
+    project.run(&["x.yaml"]).expect_code(4);
+    let known = known(&project);
     let [iou, gain] = known[2].scores.as_slice() else { panic!("{:?}", known[2]) };
     let interval = iou.estimate.interval.unwrap();
     assert!((iou.estimate.value - 0.525).abs() < 1e-12 && iou.estimate.n == 200);
@@ -263,7 +263,7 @@ fn a_score_of_each_item_has_an_interval_and_is_compared_item_by_item() {
     let change = iou.change.unwrap();
     assert!((change.difference + 0.025).abs() < 1e-12 && change.p < 1e-9 && change.interval.is_some());
     assert_eq!((gain.estimate.value, gain.estimate.interval, gain.change), (-4.0, None, None));
-    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
     let outcomes: Vec<Vec<&str>> = results["goals"]
         .as_array()
         .unwrap()
@@ -276,8 +276,8 @@ fn a_score_of_each_item_has_an_interval_and_is_compared_item_by_item() {
         "{outcomes:?}"
     );
     // Read again, and on the page.
-    place.run(&["report", "reports/x"]).expect_code(0);
-    let page = place.page("reports/x");
+    project.run(&["report", "reports/x"]).expect_code(0);
+    let page = project.page("reports/x");
     assert!(
         page.contains("-2.5 dB") && page.contains("55.0 %") && page.contains("as the `score` command prints it"),
         "{page}"
@@ -287,10 +287,10 @@ fn a_score_of_each_item_has_an_interval_and_is_compared_item_by_item() {
 /// What is said of a dataset that cannot be used, with exit code 2.
 fn refusal(dataset: &str, arrays: &[Array]) -> String {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
-    let place =
-        Workplace::with_spec(&format!("models: ['{}']\ninputs: {{ batch: 4 }}\ndataset: {dataset}\n", model.display()));
-    write_npz(&place, "d.npz", arrays);
-    let done = place.run(&["plan", "x.yaml"]).expect_code(2);
+    let project =
+        Project::with_spec(&format!("models: ['{}']\ninputs: {{ batch: 4 }}\ndataset: {dataset}\n", model.display()));
+    write_npz(&project, "d.npz", arrays);
+    let done = project.run(&["plan", "x.yaml"]).expect_code(2);
     done.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 
@@ -319,12 +319,12 @@ fn what_does_not_fit_is_refused_before_anything_is_measured() {
 
 #[test]
 fn labels_that_are_no_class_are_told_and_the_rest_goes_on() {
-    let place = scored("");
+    let project = scored("");
     let (scores, _) = scores_and_labels();
-    write_npz(&place, "d.npz", &[scores, classes(&[7; 200])]);
-    let done = place.run(&["x.yaml"]).expect_code(3);
+    write_npz(&project, "d.npz", &[scores, classes(&[7; 200])]);
+    let done = project.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("label 7 of item 0 is not one of the 3 classes"), "{}", done.stderr);
-    assert!(place.page("reports/x").contains("label 7 of item 0"));
+    assert!(project.page("reports/x").contains("label 7 of item 0"));
 }
 
 #[test]
@@ -332,19 +332,19 @@ fn real_models_are_scored_and_calibrated_with_real_items() {
     need!(onnxruntime);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
     let folder = folder.display();
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "models: ['{folder}/models/digits-cnn.onnx']\ninputs: {{ batch: 32 }}\nvariants: [fp32, fp16, int8]\n\
          dataset: {{ file: '{folder}/data/digits-test.npz', labels: labels, metrics: [top1, top5] }}\nruns: 1\n\
          compare: {{ aa: off }}\n\
          measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 5 }} }}\n"
     ));
-    place.run(&["x.yaml"]).expect_code(0);
-    let manifest = place.record("x").manifest;
+    project.run(&["x.yaml"]).expect_code(0);
+    let manifest = project.record("x").manifest;
     let top1: Vec<f64> = manifest.accuracy().iter().map(|known| known.scores[0].estimate.value).collect();
     // 536 of 540, as the model's own script says.
     assert!((top1[0] - 536.0 / 540.0).abs() < 1e-12, "{top1:?}");
     assert!(top1[1] > 0.98 && top1[2] > 0.97, "{top1:?}");
     assert!(manifest.fidelity().iter().all(|known| known.fidelity.items_of_data == Some(540)));
-    let text = place.page("reports/x");
+    let text = project.page("reports/x");
     assert!(text.contains("the first 128 items of"), "calibrated with real items: {text}");
 }

@@ -1,4 +1,4 @@
-//! The action at the root, the hook and the schema for others: what passes by perfrun without knowing it.
+//! The action at the root, the hook and the schema for editors: what uses perfrun from outside.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::need::need;
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one]\nvariants: [{ name: fp32, mock: { scale: 1.0 } }]\n\
 measure: { stop: { mode: samples, count: 100 } }\ngate: [{ metric: latency, worse_by: 5% }]\n";
@@ -28,37 +28,37 @@ fn step(name: &str) -> String {
     step["run"].as_str().unwrap().to_owned()
 }
 
-fn git(place: &Workplace, arguments: &[&str]) {
-    let own = ["-c", "user.name=a", "-c", "user.email=a@b"];
-    let done = Command::new("git").args(own).args(arguments).current_dir(place.root()).output().unwrap();
+fn git(project: &Project, arguments: &[&str]) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+    let done = Command::new("git").args(identity).args(arguments).current_dir(project.root()).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// A repository whose second commit is slower, and the commands that the steps use.
-fn repository() -> Workplace {
-    let place = Workplace::new();
-    git(&place, &["init", "-q", "-b", "main"]);
+fn repository() -> Project {
+    let project = Project::new();
+    git(&project, &["init", "-q", "-b", "main"]);
     for scale in ["1.0", "1.3"] {
-        place.write("experiments/x.yaml", &SPEC.replace("scale: 1.0", &format!("scale: {scale}")));
-        git(&place, &["add", "experiments"]);
-        git(&place, &["commit", "-q", "-m", scale]);
+        project.write("experiments/x.yaml", &SPEC.replace("scale: 1.0", &format!("scale: {scale}")));
+        git(&project, &["add", "experiments"]);
+        git(&project, &["commit", "-q", "-m", scale]);
     }
-    place.write("bin/gh", GH);
-    place.write("bin/pipx", "#!/bin/bash\necho \"$@\" >>\"$FAKE/pipx\"\n");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_perfrun"), place.path("bin/perfrun")).unwrap();
+    project.write("bin/gh", GH);
+    project.write("bin/pipx", "#!/bin/bash\necho \"$@\" >>\"$FAKE/pipx\"\n");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_perfrun"), project.path("bin/perfrun")).unwrap();
     let done =
-        Command::new("chmod").args(["+x"]).args(["gh", "pipx"].map(|name| place.path("bin").join(name))).status();
+        Command::new("chmod").args(["+x"]).args(["gh", "pipx"].map(|name| project.path("bin").join(name))).status();
     assert!(done.unwrap().success());
-    place
+    project
 }
 
-fn run(place: &Workplace, step_name: &str, environment: &[(&str, &str)]) -> Done {
-    let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
+fn run(project: &Project, step_name: &str, environment: &[(&str, &str)]) -> Done {
+    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
     // As GitHub does: `shell: bash`.
-    command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &step(step_name)]).current_dir(place.root());
-    command.env("PATH", path).env("FAKE", place.root()).env("PERFRUN_WAIT", "0s").env("NO_COLOR", "1");
-    command.env("GITHUB_OUTPUT", place.path("outputs")).env("GITHUB_STEP_SUMMARY", place.path("summary"));
+    command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &step(step_name)]).current_dir(project.root());
+    command.env("PATH", path).env("FAKE", project.root()).env("PERFRUN_WAIT", "0s").env("NO_COLOR", "1");
+    command.env("GITHUB_OUTPUT", project.path("outputs")).env("GITHUB_STEP_SUMMARY", project.path("summary"));
     Done::from(command.envs(environment.iter().copied()).output().unwrap())
 }
 
@@ -76,36 +76,36 @@ const COMMENT: [(&str, &str); 3] = [("REPO", "o/r"), ("NUMBER", "7"), ("OUTPUT",
 
 #[test]
 fn the_action_measures_comments_and_fails_where_the_gate_does() {
-    let place = repository();
-    run(&place, "measure both sides", &SIDES).expect_code(0);
-    assert_eq!(place.read("outputs"), "code=4\n");
-    assert_eq!(place.read("report/number"), "7\n");
-    run(&place, "gate", &[("CODE", "4")]).expect_code(4);
-    run(&place, "gate", &[("CODE", "0")]).expect_code(0);
-    run(&place, "gate", &[("CODE", "")]).expect_code(2);
-    run(&place, "comment", &COMMENT).expect_code(0);
-    assert!(place.read("gh").contains("--method POST repos/o/r/issues/7/comments -F body=@report/comment.md"));
+    let project = repository();
+    run(&project, "measure both sides", &SIDES).expect_code(0);
+    assert_eq!(project.read("outputs"), "code=4\n");
+    assert_eq!(project.read("report/number"), "7\n");
+    run(&project, "gate", &[("CODE", "4")]).expect_code(4);
+    run(&project, "gate", &[("CODE", "0")]).expect_code(0);
+    run(&project, "gate", &[("CODE", "")]).expect_code(2);
+    run(&project, "comment", &COMMENT).expect_code(0);
+    assert!(project.read("gh").contains("--method POST repos/o/r/issues/7/comments -F body=@report/comment.md"));
     // The comment of this job is kept up to date, and that of another one left alone.
     let known = "12\\tanother comment\\n23\\t<!-- perfrun perf-py3.13 -->\\n34\\t<!-- perfrun perf-py3.12 -->\\n";
-    run(&place, "comment", &[&COMMENT[..], &[("KNOWN", known)]].concat()).expect_code(0);
-    assert!(place.read("gh").contains("--method PATCH repos/o/r/issues/comments/34 "), "{}", place.read("gh"));
+    run(&project, "comment", &[&COMMENT[..], &[("KNOWN", known)]].concat()).expect_code(0);
+    assert!(project.read("gh").contains("--method PATCH repos/o/r/issues/comments/34 "), "{}", project.read("gh"));
 }
 
 /// Makes the second commit what `change` writes.
-fn repository_with(base: &[(&str, &str)], change: &[(&str, &str)]) -> Workplace {
-    let place = repository();
-    std::fs::remove_dir_all(place.path(".git")).unwrap();
-    std::fs::remove_dir_all(place.path("experiments")).unwrap();
-    git(&place, &["init", "-q", "-b", "main"]);
+fn repository_with(base: &[(&str, &str)], change: &[(&str, &str)]) -> Project {
+    let project = repository();
+    std::fs::remove_dir_all(project.path(".git")).unwrap();
+    std::fs::remove_dir_all(project.path("experiments")).unwrap();
+    git(&project, &["init", "-q", "-b", "main"]);
     for files in [base, change] {
-        files.iter().for_each(|(name, text)| place.write(name, text));
-        git(&place, &["add", "--all", "--", "."]);
-        git(&place, &["commit", "-q", "-m", "a"]);
+        files.iter().for_each(|(name, text)| project.write(name, text));
+        git(&project, &["add", "--all", "--", "."]);
+        git(&project, &["commit", "-q", "-m", "a"]);
     }
-    place
+    project
 }
 
-/// Everything that a job leaves tells the same, whatever became of it.
+/// Everything that a job leaves says the same, whatever became of it.
 #[test]
 fn summary_comment_artifact_and_exit_code_agree() {
     let slower = SPEC.replace("scale: 1.0", "scale: 1.3");
@@ -121,64 +121,64 @@ fn summary_comment_artifact_and_exit_code_agree() {
         ("broken", &[(spec, SPEC)], &[(spec, "modles: [one]\n")], Some(4)),
     ];
     for (case, base, change, expected) in cases {
-        let place = repository_with(base, change);
-        run(&place, "measure both sides", &SIDES).expect_code(0);
-        let code: i32 = place.read("outputs").trim().strip_prefix("code=").unwrap().parse().unwrap();
+        let project = repository_with(base, change);
+        run(&project, "measure both sides", &SIDES).expect_code(0);
+        let code: i32 = project.read("outputs").trim().strip_prefix("code=").unwrap().parse().unwrap();
         assert!(expected.is_none_or(|expected| code == expected), "{case}: {code}");
-        run(&place, "gate", &[("CODE", &code.to_string())]).expect_code(code);
-        run(&place, "comment", &COMMENT).expect_code(0);
-        assert!(place.read("gh").contains("-F body=@report/comment.md"), "{case}: nothing is commented");
-        let comment = place.read("report/comment.md");
-        let diff = place.read("report/diff.md");
+        run(&project, "gate", &[("CODE", &code.to_string())]).expect_code(code);
+        run(&project, "comment", &COMMENT).expect_code(0);
+        assert!(project.read("gh").contains("-F body=@report/comment.md"), "{case}: nothing is commented");
+        let comment = project.read("report/comment.md");
+        let diff = project.read("report/diff.md");
         assert!(
             comment.starts_with("<!-- perfrun perf-py3.12 -->\n") && comment.contains(diff.trim_end()),
             "{case}: {comment}"
         );
         let headline = diff.lines().find(|line| !line.is_empty() && !line.starts_with("<!--")).unwrap_or_default();
-        let summary = place.read("summary");
+        let summary = project.read("summary");
         assert!(!headline.is_empty() && summary.contains(headline), "{case}: {headline} / {summary}");
     }
 }
 
 #[test]
 fn what_could_not_be_compared_is_told_in_place_of_what_was_before() {
-    let place = repository();
-    place.write("report/diff.md", "of another push");
-    std::fs::remove_file(place.path("bin/perfrun")).unwrap();
-    place.write("bin/perfrun", "#!/bin/bash\nkill -KILL $$\n");
-    assert!(Command::new("chmod").arg("+x").arg(place.path("bin/perfrun")).status().unwrap().success());
-    run(&place, "measure both sides", &SIDES).expect_code(0);
-    assert_eq!(place.read("outputs"), "code=137\n");
-    run(&place, "comment", &COMMENT).expect_code(0);
-    let told = "perfrun compared nothing: exit code 137, and the job's log has the reason.\n";
-    assert_eq!(place.read("summary"), told);
-    assert!(place.read("report/comment.md").contains(told), "{}", place.read("report/comment.md"));
-    assert!(place.read("gh").contains("--method POST"));
+    let project = repository();
+    project.write("report/diff.md", "of another push");
+    std::fs::remove_file(project.path("bin/perfrun")).unwrap();
+    project.write("bin/perfrun", "#!/bin/bash\nkill -KILL $$\n");
+    assert!(Command::new("chmod").arg("+x").arg(project.path("bin/perfrun")).status().unwrap().success());
+    run(&project, "measure both sides", &SIDES).expect_code(0);
+    assert_eq!(project.read("outputs"), "code=137\n");
+    run(&project, "comment", &COMMENT).expect_code(0);
+    let note = "perfrun compared nothing: exit code 137, and the job's log has the reason.\n";
+    assert_eq!(project.read("summary"), note);
+    assert!(project.read("report/comment.md").contains(note), "{}", project.read("report/comment.md"));
+    assert!(project.read("gh").contains("--method POST"));
 }
 
 #[test]
 fn a_job_is_told_from_others_by_what_names_of_artifacts_may_hold() {
-    let place = Workplace::new();
-    for (key, told) in [
+    let project = Project::new();
+    for (key, expected) in [
         ("perf null", "perf"),
         ("perf {\n  \"os\": \"ubuntu-24.04\",\n  \"python\": 3\n}", "perf-os-ubuntu-24.04-python-3"),
         (" a/b:c*\"d\n", "a-b-c-d"),
     ] {
-        place.write("outputs", "");
-        run(&place, "key", &[("KEY", key)]).expect_code(0);
-        assert_eq!(place.read("outputs"), format!("key={told}\n"));
+        project.write("outputs", "");
+        run(&project, "key", &[("KEY", key)]).expect_code(0);
+        assert_eq!(project.read("outputs"), format!("key={expected}\n"));
     }
 }
 
 /// What pipx was asked for; with these inputs, and perfrun on the path or not.
 fn installed(wheel: &str, sha256: &str, is_on_path: bool) -> (i32, String) {
-    let place = repository();
-    place.write("a wheel.whl", "bytes");
+    let project = repository();
+    project.write("a wheel.whl", "bytes");
     if !is_on_path {
-        std::fs::remove_file(place.path("bin/perfrun")).unwrap();
+        std::fs::remove_file(project.path("bin/perfrun")).unwrap();
     }
-    let done = run(&place, "install", &[("WHEEL", wheel), ("SHA256", sha256)]);
-    (done.code, std::fs::read_to_string(place.path("pipx")).unwrap_or(done.stdout))
+    let done = run(&project, "install", &[("WHEEL", wheel), ("SHA256", sha256)]);
+    (done.code, std::fs::read_to_string(project.path("pipx")).unwrap_or(done.stdout))
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn nothing_installs_perfrun_by_its_name() {
     }
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
     let names = String::from_utf8(listed.stdout).unwrap();
-    let others = |name: &&str| !name.is_empty() && *name != "tests/it/action.rs" && !name.starts_with("reports/");
-    let found = names.split('\0').filter(others).filter_map(|name| {
+    let is_searched = |name: &&str| !name.is_empty() && *name != "tests/it/action.rs" && !name.starts_with("reports/");
+    let found = names.split('\0').filter(is_searched).filter_map(|name| {
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).ok()?;
         let line = text.lines().find(|line| installs_by_name(line))?;
         Some(format!("{name}: {line}"))
@@ -320,10 +320,10 @@ fn the_hook_for_pre_commit_finds_what_is_wrong() {
     let hooks: Value = serde_saphyr::from_str(&text).unwrap();
     let entry = hooks[0]["entry"].as_str().unwrap();
     let words: Vec<&str> = entry.split(' ').skip(1).collect();
-    let place = Workplace::new();
-    place.write("experiments/a.yaml", SPEC);
-    place.write("experiments/b.yml", &SPEC.replace("models", "modles"));
-    place.run(&[&words[..], &["experiments/a.yaml"]].concat()).expect_code(0);
-    let wrong = place.run(&[&words[..], &["experiments/a.yaml", "experiments/b.yml"]].concat()).expect_code(2);
+    let project = Project::new();
+    project.write("experiments/a.yaml", SPEC);
+    project.write("experiments/b.yml", &SPEC.replace("models", "modles"));
+    project.run(&[&words[..], &["experiments/a.yaml"]].concat()).expect_code(0);
+    let wrong = project.run(&[&words[..], &["experiments/a.yaml", "experiments/b.yml"]].concat()).expect_code(2);
     assert!(wrong.stderr.contains("modles"), "{}", wrong.stderr);
 }

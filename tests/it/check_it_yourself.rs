@@ -10,7 +10,7 @@ use prepare::runtime;
 use serde_json::Value;
 
 use crate::need::need;
-use crate::support::Workplace;
+use crate::support::Project;
 
 /// Fixed versions, so that every machine asks the same ones.
 const PACKAGES: [&str; 2] = ["duckdb==1.5.6", "jq==1.13.0"];
@@ -92,12 +92,12 @@ measure: { warmup: { max_time: 200ms }, stop: { mode: samples, count: 101 } }
 ";
 
 /// The record of [`SPEC`] with its report: its folder and `results.json`.
-fn record() -> (Workplace, PathBuf, Value) {
-    let place = Workplace::with_spec(SPEC);
-    place.run(&["x.yaml", "--set", "seed=7"]).expect_code(3);
-    let folder = place.record_folder("checked");
+fn record() -> (Project, PathBuf, Value) {
+    let project = Project::with_spec(SPEC);
+    project.run(&["x.yaml", "--set", "seed=7"]).expect_code(3);
+    let folder = project.record_folder("checked");
     let results = serde_json::from_str(&std::fs::read_to_string(folder.join("results.json")).unwrap()).unwrap();
-    (place, folder, results)
+    (project, folder, results)
 }
 
 fn latency(results: &Value, cell: usize) -> (f64, u64) {

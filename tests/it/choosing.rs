@@ -1,6 +1,6 @@
 //! From YAML to the answer: `choose` and `tables` on scripted latencies.
 
-use crate::support::{Workplace, check_snapshot};
+use crate::support::{Project, check_snapshot};
 
 /// `quick` is best, `tight` is within the margin of it, `wide` misses a bound, `broken` fails.
 const SPEC: &str = "\
@@ -41,11 +41,11 @@ fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> String {
 
 /// The goals line of a run with so many samples in each of ten runs, and the exit code.
 fn goals(samples: u32, goal: &str, code: i32) -> String {
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "backend: {{ mock: {{ median: 30ms, run_sd: 1%, noise: 2% }} }}\nmodels: [m]\nruns: 10\ngoals: [{{ {goal} }}]\n\
          measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: {samples} }} }}\n"
     ));
-    let done = place.run(&["x.yaml"]).expect_code(code);
+    let done = project.run(&["x.yaml"]).expect_code(code);
     between(&done.stdout, "goals", "answer").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -63,22 +63,22 @@ fn a_bound_on_a_percentile_is_decided_without_enough_samples_in_a_run() {
 
 #[test]
 fn batches_are_answered_by_items_unasked() {
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "backend: { mock: { median: 5ms, run_sd: 0.2%, noise: 1% } }\nmodels: [m]\ninputs: { batch: [1, 8] }\n\
          variants: [{ name: v, threads: 2 }]\nruns: 8\nmeasure: { stop: { mode: samples, count: 50 } }\n",
     );
-    let done = place.run(&["x.yaml"]).expect_code(0).stdout;
+    let done = project.run(&["x.yaml"]).expect_code(0).stdout;
     let answer = between(&done, "answer", "trust").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.starts_with("answer Fastest: b8. 15") || answer.starts_with("answer Fastest: b8. 16"), "{answer}");
     assert!(answer.contains(" items/s at batch 8 with two threads, ") && answer.contains("faster per item than b1"));
     assert!(done.find("mean items/s") < done.find("median, ms"), "{done}");
-    assert!(place.read("reports/x/report.md").contains("| mean items/s | latency |"));
+    assert!(project.read("reports/x/report.md").contains("| mean items/s | latency |"));
 }
 
 #[test]
 fn the_answer_names_every_variant_that_differs() {
     let differs = |name: &str, scale: f64| format!("{{ name: {name}, mock: {{ differ: 60%, scale: {scale} }} }}");
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "backend: mock\nmodels: [a]\nvariants: [fp32, {}, {}, {}, {{ name: s, mock: {{ scale: 0.8 }} }}]\nruns: 8\n\
          measure: {{ warmup: {{ mode: samples, count: 2 }}, stop: {{ mode: samples, count: 20 }} }}\n",
         differs("p", 1.0),
@@ -86,7 +86,7 @@ fn the_answer_names_every_variant_that_differs() {
         differs("r", 0.5)
     ));
     let answer = |arguments: &[&str]| {
-        let done = place.run(arguments).expect_code(0);
+        let done = project.run(arguments).expect_code(0);
         between(&done.stdout, "answer", "trust").split_whitespace().collect::<Vec<_>>().join(" ")
     };
     for arguments in [&["x.yaml"][..], &["x.yaml", "--set", "choose.best=latency"]] {
@@ -99,10 +99,10 @@ fn the_answer_names_every_variant_that_differs() {
 
 #[test]
 fn a_question_is_answered_in_every_place() {
-    let place = Workplace::with_spec(SPEC);
-    let done = place.run(&["x.yaml"]).expect_code(3);
+    let project = Project::with_spec(SPEC);
+    let done = project.run(&["x.yaml"]).expect_code(3);
     check("terminal", &between(&done.stdout, "answer", "trust"));
-    let report = place.read("reports/x/report.md");
+    let report = project.read("reports/x/report.md");
     check("answer", &between(&report, "- **detector", "|"));
     check(
         "tables",
@@ -110,11 +110,11 @@ fn a_question_is_answered_in_every_place() {
             + "\n"
             + &between(&report, "## <a id=\"table-t2\"", "- **Measured")),
     );
-    let html = place.read("reports/x/report.html");
+    let html = project.read("reports/x/report.html");
     assert!(html.contains("<h2 id=\"table-t2\">Table t2</h2>"));
     assert!(html.contains(">quick or tight</td>"));
-    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
-    let contests = results["choice"]["contests"].as_array().unwrap();
-    assert_eq!(contests.len(), 4);
-    assert!(contests.iter().all(|contest| contest["best"].as_array().unwrap().len() == 2), "{contests:?}");
+    let results: serde_json::Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
+    let rankings = results["choice"]["contests"].as_array().unwrap();
+    assert_eq!(rankings.len(), 4);
+    assert!(rankings.iter().all(|ranking| ranking["best"].as_array().unwrap().len() == 2), "{rankings:?}");
 }

@@ -20,7 +20,7 @@ const LICENCES: [&str; 9] = [
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Older versions beside a later one, and who still asks for them.
+/// Older versions next to a later one, and who still asks for them.
 const OLDER: [(&str, &str, &str); 8] = [
     ("foldhash", "0.1.5", "planus, of polars"),
     ("getrandom", "0.3.4", "ahash, of polars"),
@@ -78,8 +78,8 @@ fn licences_are_permissive_and_sources_the_registry() {
         }
     }
     for licence in LICENCES {
-        let others: Vec<&str> = LICENCES.into_iter().filter(|other| *other != licence).collect();
-        assert!(!licences.iter().all(|it| is_allowed(it, &others)), "no crate needs {licence} any more");
+        let rest: Vec<&str> = LICENCES.into_iter().filter(|other| *other != licence).collect();
+        assert!(!licences.iter().all(|it| is_allowed(it, &rest)), "no crate needs {licence} any more");
     }
 }
 

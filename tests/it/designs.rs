@@ -9,37 +9,37 @@ use base::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
 use judge::compare::judge;
 use judge::summary::summarize;
 use perfrun::internals::run::{Provenance, create, prepare};
-use record::{Arm, LocalPaths, Outcome, ProjectRoot, Record, Session, StoredRun};
+use record::{Invocation, LocalPaths, Outcome, ProjectRoot, Record, RunKind, StoredRun};
 use rustix::process::Signal;
 use statistics::{Verdict, paired_slice_ratio};
 
 use crate::pipeline::{REMEMBER_PID, assert_all_gone, assert_one_outcome_each, read_until, signal};
-use crate::support::{SET, Workplace, whole_record};
+use crate::support::{Project, SET, whole_record};
 
 /// A record that is created and not begun.
-fn begin(text: &str) -> (Workplace, PathBuf) {
-    let place = Workplace::with_spec(text);
-    let folder = begin_in(&place);
-    (place, folder)
+fn begin(text: &str) -> (Project, PathBuf) {
+    let project = Project::with_spec(text);
+    let folder = begin_in(&project);
+    (project, folder)
 }
 
 /// As [`begin`], of the specification that is there.
-pub fn begin_in(place: &Workplace) -> PathBuf {
-    let path = place.path("x.yaml");
+pub fn begin_in(project: &Project) -> PathBuf {
+    let path = project.path("x.yaml");
     let spec = spec::load(&path, &[]).unwrap();
     let mut host = base::machine::host::describe();
     // A command of a test has none of these, and goes on with no record that began with them.
-    let told = |name: &String| !SET.contains(&name.as_str());
-    host.variables.iter_mut().for_each(|variables| variables.retain(|name, _| told(name)));
+    let is_kept = |name: &String| !SET.contains(&name.as_str());
+    host.variables.iter_mut().for_each(|variables| variables.retain(|name, _| is_kept(name)));
     let provenance = Provenance {
         spec: &spec,
         spec_path: &path,
         overrides: &[],
         restrictions: Vec::new(),
         host,
-        others_cpus: 0.0,
+        background_cpus: 0.0,
         libraries: &Default::default(),
-        session: Session {
+        invocation: Invocation {
             started: "2026-11-20T10:11:12Z".to_owned(),
             boot: None,
             command: "perfrun x.yaml".to_owned(),
@@ -56,9 +56,9 @@ pub fn begin_in(place: &Workplace) -> PathBuf {
 
 /// A record of this specification, whole.
 fn measure(text: &str, code: i32) -> Record {
-    let place = Workplace::with_spec(text);
-    place.run(&["x.yaml"]).expect_code(code);
-    place.record("x")
+    let project = Project::with_spec(text);
+    project.run(&["x.yaml"]).expect_code(code);
+    project.record("x")
 }
 
 const SLICES: &str = "design: slices, slice_time: 10ms";
@@ -81,16 +81,16 @@ fn verdict(record: &Record) -> Verdict {
 
 /// Every run that was to be measured.
 fn counted(record: &Record) -> impl Iterator<Item = &StoredRun> {
-    record.runs.iter().filter(|run| run.arm != Arm::Pilot)
+    record.runs.iter().filter(|run| run.kind != RunKind::Rehearsal)
 }
 
 #[test]
-fn slices_give_every_arm_of_a_block_the_same_rounds_and_find_the_difference() {
+fn slices_give_every_cell_of_a_block_the_same_rounds_and_find_the_difference() {
     let record = measure(&two(1.1, SLICES, TIMED), 0);
     assert_eq!(verdict(&record), Verdict::Worse);
     assert_one_outcome_each(&record);
     let runs: Vec<&StoredRun> = counted(&record).collect();
-    assert_eq!(runs.len(), 30, "two cells and a double");
+    assert_eq!(runs.len(), 30, "two cells and an A/A copy");
     for run in &runs {
         assert_eq!(run.data.slices.len(), 6);
         assert_eq!(run.data.slices.iter().sum::<u32>() as usize, run.data.measured.len());
@@ -110,8 +110,8 @@ fn every_block_warms_up_as_long_as_the_groups_rehearsal_took() {
              variants: [base, {{ name: other, mock: {{ scale: 1.3 }} }}]\nruns: 5\nmeasure: {{ {design}, {TIMED} }}\n"
         );
         let record = measure(&text, 0);
-        let pilots = record.runs.iter().filter(|run| run.arm == Arm::Pilot);
-        let rehearsed: Vec<u64> = pilots.map(|run| run.data.warmup.span_ns()).collect();
+        let rehearsals = record.runs.iter().filter(|run| run.kind == RunKind::Rehearsal);
+        let rehearsed: Vec<u64> = rehearsals.map(|run| run.data.warmup.span_ns()).collect();
         let least = *rehearsed.iter().max().unwrap();
         // By the experiment's own rule, whose shortest time is 300 ms.
         assert!(least > 300_000_000 && rehearsed.iter().any(|span| *span < least), "{rehearsed:?}");
@@ -136,7 +136,7 @@ fn a_number_of_samples_is_met_exactly_in_slices() {
 }
 
 #[test]
-fn an_arm_that_fails_drops_out_and_the_others_go_on() {
+fn a_cell_that_fails_drops_out_and_the_others_go_on() {
     let text = "backend: mock\nmodels: [m]\nruns: 4\nvariants:\n  - good\n  - better\n\
                 \x20 - { name: bad, mock: { fail: { kind: crash, at: measure, runs: [1, 2] } } }\n\
                 measure: { design: slices, slice_time: 10ms, warmup: { mode: samples, count: 5 }, stop: { mode: time, time: 60ms } }\n";
@@ -144,7 +144,7 @@ fn an_arm_that_fails_drops_out_and_the_others_go_on() {
     use Outcome::{Completed, Failed, NotRun};
     for (variant, expected) in [(0, [Completed; 4]), (1, [Completed; 4]), (2, [Completed, Failed, Failed, NotRun])] {
         let cell = record.manifest.plan.cells[variant].id;
-        let runs = counted(&record).filter(|run| run.cell == cell && run.arm == Arm::Main);
+        let runs = counted(&record).filter(|run| run.cell == cell && run.kind == RunKind::Main);
         let outcomes: Vec<Outcome> = runs.map(|run| run.outcome).collect();
         assert_eq!(outcomes, expected);
     }
@@ -159,20 +159,20 @@ fn a_duet_pairs_its_slices_and_has_a_control_of_its_own() {
     assert_one_outcome_each(&record);
     assert_eq!(verdict(&record), Verdict::Worse);
     let plan = &record.manifest.plan;
-    let of = |arm: Arm, cell: usize, run: u32| {
+    let run_of = |kind: RunKind, cell: usize, run: u32| {
         let id = plan.cells[cell].id;
-        counted(&record).find(|stored| (stored.arm, stored.cell, stored.run) == (arm, id, run)).unwrap()
+        counted(&record).find(|stored| (stored.kind, stored.cell, stored.run) == (kind, id, run)).unwrap()
     };
     let mut controls = Vec::new();
     for run in 0..10 {
-        let (base, other) = (of(Arm::Main, 0, run), of(Arm::Main, 1, run));
+        let (base, other) = (run_of(RunKind::Main, 0, run), run_of(RunKind::Main, 1, run));
         assert_eq!((base.data.slices.len(), other.data.slices.len()), (6, 6));
         let ratio = paired_slice_ratio(&base.held().slice_durations(), &other.held().slice_durations()).unwrap();
         assert!((ratio - 1.1_f64.ln()).abs() < 0.03, "{ratio}");
         let control = plan.controls[0] as usize;
-        let (one, twin) = (of(Arm::Aa, control, run), of(Arm::AaTwin, control, run));
-        assert_ne!(one.data.measured, twin.data.measured);
-        controls.push(paired_slice_ratio(&one.held().slice_durations(), &twin.held().slice_durations()).unwrap());
+        let (first, second) = (run_of(RunKind::AaCopy, control, run), run_of(RunKind::SecondAaCopy, control, run));
+        assert_ne!(first.data.measured, second.data.measured);
+        controls.push(paired_slice_ratio(&first.held().slice_durations(), &second.held().slice_durations()).unwrap());
     }
     assert!(controls.iter().all(|ratio| ratio.abs() < 0.03), "{controls:?}");
 }
@@ -184,7 +184,7 @@ fn a_duet_does_not_go_on_alone() {
     use Outcome::{Completed, Failed, NotRun};
     for (variant, expected) in [(0, [Completed, NotRun, Completed]), (1, [Completed, Failed, Completed])] {
         let cell = record.manifest.plan.cells[variant].id;
-        let runs = counted(&record).filter(|run| run.cell == cell && run.arm == Arm::Main);
+        let runs = counted(&record).filter(|run| run.cell == cell && run.kind == RunKind::Main);
         assert_eq!(runs.map(|run| run.outcome).collect::<Vec<_>>(), expected);
     }
 }
@@ -194,19 +194,19 @@ fn what_a_duet_cannot_measure_is_for_the_user_to_mend() {
     let three = two(1.0, DUET, TIMED).replace("[base,", "[base, third,");
     let excluded = format!("{}matrix: {{ exclude: [{{ variant: other }}] }}\n", two(1.0, DUET, TIMED));
     for text in [three, excluded] {
-        let done = Workplace::with_spec(&text).run(&["x.yaml"]).expect_code(2);
+        let done = Project::with_spec(&text).run(&["x.yaml"]).expect_code(2);
         assert!(
             done.stderr.contains("`design: duet`") || done.stderr.contains("`measure.design: duet`"),
             "{}",
             done.stderr
         );
     }
-    let place = Workplace::with_spec(&two(1.0, DUET, TIMED));
-    let done = place.run(&["x.yaml", "--only", "variant=other"]).expect_code(2);
+    let project = Project::with_spec(&two(1.0, DUET, TIMED));
+    let done = project.run(&["x.yaml", "--only", "variant=other"]).expect_code(2);
     assert!(done.stderr.contains("--only selects m/default/other/cpu without"), "{}", done.stderr);
 }
 
-/// Four blocks of three arms, of which one hangs in block 2.
+/// Four blocks of three cells, of which one hangs in block 2.
 fn hanging() -> String {
     format!(
         "backend: mock\nmodels: [m]\nruns: 4\ncompare: {{ aa: off }}\n\
@@ -217,13 +217,13 @@ fn hanging() -> String {
 }
 
 /// Interrupts or kills perfrun in the third block, then checks that nothing is left running and nothing half stored.
-fn stop_in_third_block(stop: Signal) -> (Workplace, PathBuf) {
-    let place = Workplace::with_spec(&hanging());
-    let mut child = place.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+fn stop_in_third_block(stop: Signal) -> (Project, PathBuf) {
+    let project = Project::with_spec(&hanging());
+    let mut child = project.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     read_until(&mut stderr, "block 2 of 4");
     // Three rehearsed and ran in each of two blocks: the tenth belongs to the third, and there is a run to wait for.
-    let pids = place.path("pids");
+    let pids = project.path("pids");
     while std::fs::read_to_string(&pids).unwrap().lines().count() < 10 {
         assert!(child.try_wait().unwrap().is_none(), "perfrun ended before its third block");
         std::thread::yield_now();
@@ -235,12 +235,12 @@ fn stop_in_third_block(stop: Signal) -> (Workplace, PathBuf) {
     }
     std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
     assert_eq!(child.wait().unwrap().code(), (stop == Signal::INT).then_some(130));
-    assert_all_gone(&place.path("pids"));
-    let record = place.record("x");
+    assert_all_gone(&project.path("pids"));
+    let record = project.record("x");
     assert_one_outcome_each(&record);
     assert_eq!(counted(&record).count(), 6, "two whole blocks of three");
-    let folder = place.record_folder("x");
-    (place, folder)
+    let folder = project.record_folder("x");
+    (project, folder)
 }
 
 #[test]
@@ -250,12 +250,12 @@ fn the_second_interrupt_ends_every_resident_worker() {
 
 #[test]
 fn killing_the_parent_leaves_no_resident_worker_and_resuming_repeats_the_whole_group() {
-    let (place, folder) = stop_in_third_block(Signal::KILL);
+    let (project, folder) = stop_in_third_block(Signal::KILL);
     let manifest = folder.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text.replace("\"hang\"", "\"error\"")).unwrap();
-    place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(3);
-    let record = place.record("x");
+    project.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(3);
+    let record = project.record("x");
     assert_one_outcome_each(&record);
     let third: Vec<Outcome> = counted(&record).filter(|run| run.block == 2).map(|run| run.outcome).collect();
     assert_eq!(third.iter().filter(|outcome| **outcome == Outcome::Completed).count(), 2);
@@ -264,13 +264,13 @@ fn killing_the_parent_leaves_no_resident_worker_and_resuming_repeats_the_whole_g
 
 #[test]
 fn a_budget_that_is_over_leaves_the_blocks_that_there_are() {
-    let (place, folder) = stop_in_third_block(Signal::KILL);
+    let (project, folder) = stop_in_third_block(Signal::KILL);
     let manifest = folder.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     assert!(text.contains("\"budget\": null"));
     std::fs::write(&manifest, text.replace("\"budget\": null", "\"budget\": 1")).unwrap();
-    place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
-    let record = place.record("x");
+    project.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
+    let record = project.record("x");
     assert_eq!(record.manifest.plan.runs, 2);
     assert_eq!(counted(&record).count(), 6, "two whole blocks of three");
 }
@@ -279,17 +279,18 @@ fn a_budget_that_is_over_leaves_the_blocks_that_there_are() {
 fn a_group_of_which_a_part_was_measured_is_not_measured_in_parts() {
     for text in [SLICES, DUET].map(|design| two(1.0, design, TIMED)) {
         let whole = measure(&text, 0);
-        let (place, folder) = begin(&text);
+        let (project, folder) = begin(&text);
         let base = whole.manifest.plan.cells[0].id;
-        let done = whole.runs.iter().find(|run| run.arm == Arm::Main && run.cell == base && run.run == 0).unwrap();
+        let done = whole.runs.iter().find(|run| run.kind == RunKind::Main && run.cell == base && run.run == 0).unwrap();
         done.write(&folder).unwrap();
-        place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
-        let record = place.record("x");
+        project.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
+        let record = project.record("x");
         assert_one_outcome_each(&record);
-        let kept = record.runs.iter().find(|run| run.cell == base && run.arm == Arm::Main && run.run == 0);
+        let kept = record.runs.iter().find(|run| run.cell == base && run.kind == RunKind::Main && run.run == 0);
         assert_eq!(kept, Some(done));
         let other = record.manifest.plan.cells[1].id;
-        let partner = counted(&record).find(|run| run.cell == other && run.run == 0 && run.arm == Arm::Main).unwrap();
+        let partner =
+            counted(&record).find(|run| run.cell == other && run.run == 0 && run.kind == RunKind::Main).unwrap();
         assert_eq!(partner.outcome, Outcome::NotRun);
         let completed = counted(&record).filter(|run| run.block > 0 && run.outcome == Outcome::Completed).count();
         assert_eq!(completed, counted(&record).filter(|run| run.block > 0).count());
@@ -302,8 +303,8 @@ fn slices_read_the_same_from_the_journal_and_from_parquet() {
     let copy = tempfile::tempdir().unwrap();
     std::fs::create_dir(copy.path().join("journal")).unwrap();
     let mut manifest = parquet.manifest.clone();
-    let session = std::mem::take(&mut manifest.findings).sessions.remove(0);
-    Record::create(copy.path().to_owned(), manifest, session, &LocalPaths::default()).unwrap();
+    let invocation = std::mem::take(&mut manifest.findings).invocations.remove(0);
+    Record::create(copy.path().to_owned(), manifest, invocation, &LocalPaths::default()).unwrap();
     for run in &parquet.runs {
         run.write(copy.path()).unwrap();
     }
@@ -333,19 +334,19 @@ fn cold_samples_begin_after_the_caches_were_emptied() {
 }
 
 /// Two variants of a model that ONNX Runtime executes, in slices.
-fn of_a_model(variants: &str) -> Workplace {
+fn of_a_model(variants: &str) -> Project {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
     let head = format!("models: [{model}]\ninputs: {{ batch: 1 }}\nmeasure: {{ design: slices }}\n");
-    Workplace::with_spec(&format!("{head}variants: {variants}\n"))
+    Project::with_spec(&format!("{head}variants: {variants}\n"))
 }
 
 #[test]
 fn slices_refuse_threads_that_they_would_slow() {
-    let place = of_a_model("[{ name: a, threads: 1 }, { name: b, threads: 2 }]");
+    let project = of_a_model("[{ name: a, threads: 1 }, { name: b, threads: 2 }]");
     for command in [["validate", "x.yaml"], ["plan", "x.yaml"], ["run", "x.yaml"]] {
-        let done = place.run(&command).expect_code(2);
-        let told = done.stderr.contains("variant `b` has 2 threads") && done.stderr.contains("`threads: 1`");
-        assert!(told && done.stderr.contains("x.yaml:3"), "{}", done.stderr);
+        let done = project.run(&command).expect_code(2);
+        let is_reported = done.stderr.contains("variant `b` has 2 threads") && done.stderr.contains("`threads: 1`");
+        assert!(is_reported && done.stderr.contains("x.yaml:3"), "{}", done.stderr);
     }
     let chosen = "[{ name: a, threads: 1 }, { name: b, threads: 2, session: { session.force_spinning_stop: 1 } }]";
     let plan = of_a_model(chosen).run(&["plan", "x.yaml"]).expect_code(0).stdout;
@@ -355,11 +356,11 @@ fn slices_refuse_threads_that_they_would_slow() {
 /// A specification that leaves the number to the machine is valid on one with a single core.
 #[test]
 fn slices_refuse_the_default_threads_of_a_machine_with_several_cores() {
-    let place = of_a_model("[fp32, { name: b, graph_optimization: basic }]");
+    let project = of_a_model("[fp32, { name: b, graph_optimization: basic }]");
     let refused = base::machine::host::describe().default_threads() > 1;
-    let valid = place.run(&["validate", "x.yaml"]).expect_code(0).stdout;
+    let valid = project.run(&["validate", "x.yaml"]).expect_code(0).stdout;
     assert_eq!(valid.contains("x.yaml: valid, but not on this machine"), refused, "{valid}");
-    let planned = place.run(&["plan", "x.yaml"]).expect_code(if refused { 2 } else { 0 });
+    let planned = project.run(&["plan", "x.yaml"]).expect_code(if refused { 2 } else { 0 });
     assert_eq!(planned.stderr.contains("threads by default here"), refused, "{}", planned.stderr);
 }
 
@@ -371,6 +372,6 @@ fn a_duet_for_a_larger_machine_is_valid_here() {
          variants: [{{ name: a, threads: 4096, session: {{ session.force_spinning_stop: 1 }} }}, {{ name: b, base: a, graph_optimization: basic }}]\n\
          measure: {{ design: duet }}\n"
     );
-    let done = Workplace::with_spec(&spec).run(&["validate", "x.yaml"]).expect_code(0);
+    let done = Project::with_spec(&spec).run(&["validate", "x.yaml"]).expect_code(0);
     assert!(done.stdout.contains("x.yaml: valid, but not on this machine"), "{}", done.stdout);
 }

@@ -11,18 +11,18 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Done, Workplace, without_settings};
+use crate::support::{Done, Project, without_settings};
 
 /// Two models, two variants, ten runs of each cell; int8 takes half the time.
 const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one, two]\nvariants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\n\
 runs: 10\nmeasure: { stop: { mode: samples, count: 100 } }\n";
 
 /// A repository with a committed specification and its committed report.
-struct Repository(Workplace);
+struct Repository(Project);
 
 impl Repository {
     fn new(spec: &str) -> Self {
-        let repository = Repository(Workplace::new());
+        let repository = Repository(Project::new());
         repository.0.write("experiments/x.yaml", spec);
         repository.git(&["init", "-q", "-b", "main"]);
         repository.measure();
@@ -122,8 +122,8 @@ fn variables_of_the_shell_are_named_where_they_differ() {
 
 /// What is said of the latency of a cell.
 fn latency<'a>(rows: &'a [Value], model: &str, variant: &str) -> &'a Value {
-    let is_it = |row: &&Value| row["model"] == model && row["variant"] == variant && row["metric"] == "latency";
-    rows.iter().find(is_it).unwrap()
+    let is_wanted = |row: &&Value| row["model"] == model && row["variant"] == variant && row["metric"] == "latency";
+    rows.iter().find(is_wanted).unwrap()
 }
 
 #[test]
@@ -193,13 +193,13 @@ fn revisions_tags_ranges_records_and_paths_are_sides() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let of = |name: &str| -> String {
+    let record_of = |name: &str| -> String {
         let shown = repository.git(&["show", &format!("{name}:reports/x/results.json")]);
         serde_json::from_str::<Value>(&shown).unwrap()["record"].as_str().unwrap().to_owned()
     };
     records.sort();
-    assert!(records.contains(&of("topic")));
-    assert!(is_slower(&[&of("v1"), &format!("record:{}", of("topic"))]));
+    assert!(records.contains(&record_of("topic")));
+    assert!(is_slower(&[&record_of("v1"), &format!("record:{}", record_of("topic"))]));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn what_is_no_side_says_what_would_be_one() {
     assert!(refused(&["--format", "md,json"]).contains("--output"));
     repository.0.write("reports/x/results.json", "{ \"format\": 3 }");
     assert!(refused(&[]).contains("results.json"));
-    let elsewhere = Workplace::new();
+    let elsewhere = Project::new();
     assert!(elsewhere.run(&["diff"]).expect_code(2).stderr.contains("not a git repository"));
     elsewhere.write("reports/.keep", "");
     assert!(elsewhere.run(&["diff", "reports", "reports"]).expect_code(2).stderr.contains("neither side has a report"));
@@ -413,7 +413,7 @@ fn both_sides_are_measured_again_in_turns() {
     let repository = Repository::new(SPEC);
     repository.git(&["tag", "v1"]);
     let text = repository.0.read("experiments/x.yaml");
-    // 4 % is beyond what sessions apart can tell on a machine of no grade, and what pairs find.
+    // 4 % is below what measurements apart detect on a machine of no grade, and pairs find it.
     repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.52"));
     repository.commit("slower");
     let done = repository.diff(&["v1", "HEAD", "--remeasure", "--gate"]).expect_code(4);
@@ -523,11 +523,11 @@ fn a_history_finds_the_step_and_names_the_commits_around_it() {
     assert!(done.stdout.starts_with("x: latency over 17 commits"), "{}", done.stdout);
     let found: Value =
         serde_json::from_str(&repository.0.run(&["history", "x", "--json"]).expect_code(0).stdout).unwrap();
-    let of = |variant: &str| {
+    let series_of = |variant: &str| {
         found["series"].as_array().unwrap().iter().find(|row| row["variant"] == variant).unwrap().clone()
     };
-    assert_eq!(of("fp32")["changes"], json!([]));
-    let change = of("int8")["changes"][0].clone();
+    assert_eq!(series_of("fp32")["changes"], json!([]));
+    let change = series_of("int8")["changes"][0].clone();
     assert!((change["ratio"].as_f64().unwrap() - 1.1).abs() < 0.01 && change["is_worse"] == true, "{change}");
     let points = found["points"].as_array().unwrap();
     let name = |index: &Value| points[index.as_u64().unwrap() as usize]["name"].as_str().unwrap();
@@ -570,16 +570,16 @@ fn git_bisect_is_told_what_a_commit_is() {
     let repository = Repository::new(SPEC);
     repository.git(&["tag", "good"]);
     let text = repository.0.read("experiments/x.yaml");
-    let told = |code: i32| repository.diff(&["good", "--remeasure", "--bisect"]).expect_code(code);
-    told(0);
+    let bisect_ends_with = |code: i32| repository.diff(&["good", "--remeasure", "--bisect"]).expect_code(code);
+    bisect_ends_with(0);
     repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.6"));
-    told(1);
+    bisect_ends_with(1);
     repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.4"));
-    told(0);
+    bisect_ends_with(0);
     repository.0.write("experiments/x.yaml", &text.replace("runs: 10", "runs: 3").replace("scale: 0.5", "scale: 0.6"));
-    told(125);
+    bisect_ends_with(125);
     repository.0.write("experiments/x.yaml", "models: [");
-    told(129);
+    bisect_ends_with(129);
     repository.diff(&["nope", "--bisect"]).expect_code(129);
 }
 
@@ -708,7 +708,7 @@ fn data_and_files_of_variants_are_those_that_were_measured() {
     repository.0.write("experiments/d.npz", "b");
     repository.commit("others");
     assert_eq!(stale(&repository.rows(&["HEAD~1", "HEAD"])).len(), 3);
-    // A report by its path stands beside the same files; a copy elsewhere does not.
+    // A report by its path lies next to the same files; a copy elsewhere does not.
     assert_eq!(stale(&repository.rows(&["HEAD~1", "reports/x"])).len(), 3);
     repository.0.write("copy.json", &repository.0.read("reports/x/results.json"));
     assert!(stale(&repository.rows(&["HEAD~1", "copy.json"])).is_empty());
@@ -718,8 +718,8 @@ fn data_and_files_of_variants_are_those_that_were_measured() {
 fn models_that_nobody_measured_are_named() {
     let repository = Repository::new(SPEC);
     repository.edit(|results| {
-        let one = json!([{ "name": "one", "path": "one", "sha256": OF_A }]);
-        results["provenance"]["subject"]["models"] = one;
+        let model = json!([{ "name": "one", "path": "one", "sha256": OF_A }]);
+        results["provenance"]["subject"]["models"] = model;
     });
     let done = repository.diff(&["HEAD"]).expect_code(0);
     let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -749,7 +749,7 @@ fn results_with_a_cell_twice_are_damaged() {
 
 #[test]
 fn the_gates_of_a_commit_are_read_with_its_own_models() {
-    let repository = Repository(Workplace::new());
+    let repository = Repository(Project::new());
     repository.0.write("models/one.onnx", "a model");
     repository.0.write("experiments/x.yaml", &SPEC.replace("[one, two]", "../models/*.onnx"));
     repository.git(&["init", "-q", "-b", "main"]);

@@ -175,8 +175,8 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     let call = |part: &[String]| {
         let start = part.iter().position(|word| !word.contains('='))?;
         (part[start] == "perfrun").then(|| {
-            let own = part[start..].iter().take_while(|word| !word.starts_with('>') && !word.starts_with("2>"));
-            own.cloned().collect::<Vec<String>>()
+            let own_words = part[start..].iter().take_while(|word| !word.starts_with('>') && !word.starts_with("2>"));
+            own_words.cloned().collect::<Vec<String>>()
         })
     };
     parts.filter(is_plain).filter_map(call).collect()

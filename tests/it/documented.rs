@@ -12,11 +12,11 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use blocks::{Line, Page, pages};
-use project::Project;
+use project::PageProject;
 use tables::{NEEDS, NOT_RUN, STAND_INS};
 
 use crate::need::need;
-use crate::support::{Done, Workplace, without_settings};
+use crate::support::{Done, Project, without_settings};
 
 /// The page whose sessions are of commits of this repository.
 const OF_COMMITS: &str = "docs/guides/diff.md";
@@ -76,9 +76,9 @@ fn script(lines: &[(String, i32)]) -> String {
 }
 
 /// Runs the commands of a page in their order, those of a block in one shell.
-fn run_page(made: &Project, page: &Page) -> Ran {
+fn run_page(made: &PageProject, page: &Page) -> Ran {
     let mut ran = Ran::default();
-    let mut project: Option<Project> = None;
+    let mut project: Option<PageProject> = None;
     for block in &page.blocks {
         let lines: Vec<Line> = block.lines().into_iter().filter(|line| ran.takes(page, line)).collect();
         let is_session = lines.iter().any(|line| !line.shown.is_empty());
@@ -138,7 +138,7 @@ fn masked(line: &str) -> String {
 #[test]
 fn every_command_of_the_documents_runs() {
     let pages = pages();
-    let made = Project::new();
+    let made = PageProject::new();
     let queue = Mutex::new(pages.iter());
     let next = || queue.lock().unwrap().next();
     let work = || {
@@ -176,14 +176,14 @@ fn what_a_page_shows_of_this_repository_is_what_perfrun_prints() {
     let lines: Vec<Line> = page.blocks.iter().flat_map(|block| block.lines()).collect();
     let shown: Vec<&Line> = lines.iter().filter(|line| !line.shown.is_empty()).collect();
     assert_eq!(shown.len(), 2, "{OF_COMMITS}");
-    let place = Workplace::new();
+    let project = Project::new();
     for line in shown {
         let words = shlex::split(&line.command).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_perfrun"));
         let command = without_settings(&mut command).args(&words[1..]).current_dir(root());
         // The page has commits by eight digits; git takes as many as a clone needs.
         let abbrev = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.abbrev"), ("GIT_CONFIG_VALUE_0", "8")];
-        let command = command.envs(abbrev).env("NO_COLOR", "1").env("PERFRUN_LOCK", place.lock());
+        let command = command.envs(abbrev).env("NO_COLOR", "1").env("PERFRUN_LOCK", project.lock());
         let done = Done::from(command.output().unwrap()).expect_code(line.code);
         check_shown(&page, &line.shown, &done.stdout, |line| line.trim_end().to_owned());
     }

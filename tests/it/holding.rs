@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use record::hold::Hold;
-use record::{Arm, Disk, Record, StoreError, archive, journal};
+use record::{Disk, Record, RunKind, StoreError, archive, journal};
 
 use crate::designs::begin_in;
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 const SPEC: &str = "backend: mock\nmodels: [m]\nvariants: [a, { name: b, mock: { scale: 0.8 } }]\nruns: 5\n\
                     measure: { warmup: { mode: samples, count: 5 }, stop: { mode: samples, count: 20 } }\n";
 
 #[test]
 fn a_record_that_is_measured_is_neither_resumed_nor_removed_nor_packed() {
-    let place = Workplace::with_spec(SPEC);
-    let folder = begin_in(&place);
+    let project = Project::with_spec(SPEC);
+    let folder = begin_in(&project);
     let name = folder.to_str().unwrap();
     let hold = Hold::take(&folder).unwrap();
     let refused = |arguments: &[&str]| {
-        let done = place.run(arguments).expect_code(2);
+        let done = project.run(arguments).expect_code(2);
         assert!(done.stderr.contains("is being measured by process"), "{arguments:?}: {}", done.stderr);
     };
     refused(&["run", "--resume", name]);
@@ -28,24 +28,24 @@ fn a_record_that_is_measured_is_neither_resumed_nor_removed_nor_packed() {
     refused(&["x.yaml", "--once"]);
     refused(&["export", name]);
     refused(&["merge", name, name]);
-    assert!(place.run(&["list"]).expect_code(0).stdout.contains("being measured"));
-    let cleaned = place.run(&["clean", "--keep", "0", "--yes"]).expect_code(0);
+    assert!(project.run(&["list"]).expect_code(0).stdout.contains("being measured"));
+    let cleaned = project.run(&["clean", "--keep", "0", "--yes"]).expect_code(0);
     assert!(cleaned.stdout.contains("nothing to remove"), "{}", cleaned.stdout);
     drop(hold);
-    place.run(&["x.yaml", "--once"]).expect_code(0);
+    project.run(&["x.yaml", "--once"]).expect_code(0);
     assert!(Record::open(&folder).unwrap().manifest.findings.complete);
 }
 
 #[test]
 fn two_resumptions_at_once_leave_one_whole_record() {
-    let place = Workplace::with_spec(SPEC);
-    let folder = begin_in(&place);
+    let project = Project::with_spec(SPEC);
+    let folder = begin_in(&project);
     let start = || {
-        let mut command = place.command(&["run", "--resume", folder.to_str().unwrap()]);
+        let mut command = project.command(&["run", "--resume", folder.to_str().unwrap()]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let both = [start(), start()];
-    let ended = both.map(|one| Done::from(one.wait_with_output().unwrap()));
+    let ended = both.map(|child| Done::from(child.wait_with_output().unwrap()));
     let whole = ended.iter().filter(|done| done.code == 0).count();
     let refused = |done: &Done| done.stderr.contains("is being measured") || done.stderr.contains("is complete");
     assert!(
@@ -55,30 +55,34 @@ fn two_resumptions_at_once_leave_one_whole_record() {
         ended[1].stderr
     );
     let record = Record::open(&folder).unwrap();
-    assert_eq!(record.runs.iter().filter(|run| run.arm != Arm::Pilot).count(), 15, "two cells and a double");
+    assert_eq!(
+        record.runs.iter().filter(|run| run.kind != RunKind::Rehearsal).count(),
+        15,
+        "two cells and an A/A copy"
+    );
 }
 
 #[test]
 fn a_bisection_and_an_imported_record_are_not_resumed_by_themselves() {
-    let place = Workplace::with_spec(SPEC);
+    let project = Project::with_spec(SPEC);
     let begun = |change: &dyn Fn(&mut serde_json::Value)| {
-        let folder = begin_in(&place);
+        let folder = begin_in(&project);
         let manifest = folder.join("manifest.json");
         let mut value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&manifest).unwrap()).unwrap();
         change(&mut value);
         fs::write(manifest, value.to_string()).unwrap();
         folder
     };
-    let own = begun(&|_| {});
+    let complete = begun(&|_| {});
     begun(&|manifest| manifest["restrictions"] = serde_json::json!(["bisect --from 1.2 --to 1.3"]));
     let imported = begun(&|_| {});
     fs::remove_file(imported.join("local.json")).unwrap();
-    let done = place.run(&["run", "--resume", imported.to_str().unwrap()]).expect_code(2);
+    let done = project.run(&["run", "--resume", imported.to_str().unwrap()]).expect_code(2);
     assert!(done.stderr.contains("was imported"), "{}", done.stderr);
     begun(&|manifest| manifest["host"]["cpu"] = "another".into());
-    place.run(&["x.yaml", "--resume"]).expect_code(0);
-    assert!(Record::open(&own).unwrap().manifest.findings.complete);
-    let done = place.run(&["x.yaml", "--resume"]).expect_code(2);
+    project.run(&["x.yaml", "--resume"]).expect_code(0);
+    assert!(Record::open(&complete).unwrap().manifest.findings.complete);
+    let done = project.run(&["x.yaml", "--resume"]).expect_code(2);
     assert!(done.stderr.contains("has changed"), "the other machine's is named: {}", done.stderr);
 }
 
@@ -118,9 +122,9 @@ impl Disk for Forgetful<'_> {
 
 #[test]
 fn a_loss_of_power_while_a_record_is_completed_loses_no_run() {
-    let place = Workplace::with_spec(SPEC);
-    place.run(&["x.yaml"]).expect_code(0);
-    let folder = place.record_folder("x");
+    let project = Project::with_spec(SPEC);
+    project.run(&["x.yaml"]).expect_code(0);
+    let folder = project.record_folder("x");
     let whole = Record::open(&folder).unwrap();
     // As it was before it was completed.
     fs::create_dir_all(journal::folder(&folder)).unwrap();
@@ -142,18 +146,18 @@ fn a_loss_of_power_while_a_record_is_completed_loses_no_run() {
 
 #[test]
 fn a_lock_that_cannot_be_shared_keeps_nobody_from_measuring_and_the_record_says_so() {
-    let place = Workplace::with_spec(SPEC);
-    place.write("folder/file", "");
+    let project = Project::with_spec(SPEC);
+    project.write("folder/file", "");
     let with = |lock: &str| {
-        let mut command = place.command(&["x.yaml", "--once", "--output", "out"]);
+        let mut command = project.command(&["x.yaml", "--once", "--output", "out"]);
         command.env("PERFRUN_LOCK", lock);
         let done = Done::from(command.output().unwrap()).expect_code(0);
         assert!(done.stderr.contains("other perfruns may measure at the same time"), "{}", done.stderr);
-        place.read("out/report.md")
+        project.read("out/report.md")
     };
-    let folder = place.path("folder");
+    let folder = project.path("folder");
     assert!(with(folder.to_str().unwrap()).contains("(cannot use "));
-    place.write("x.yaml", &format!("{SPEC}description: another\n"));
+    project.write("x.yaml", &format!("{SPEC}description: another\n"));
     assert!(with("none").contains("may have measured on this machine at the same time (PERFRUN_LOCK=none)"));
 }
 
@@ -162,60 +166,60 @@ const NEEDS_A_FILE: &str = "backend: mock\nmodels: [a, b]\nvariants: [x, { name:
                             matrix: { exclude: [{ model: a, variant: y }] }\ncompare: { aa: off }\nruns: 6\n\
                             measure: { warmup: { mode: samples, count: 5 }, stop: { mode: samples, count: 20 } }\n";
 
-fn newest(place: &Workplace) -> Record {
-    let records = fs::read_dir(place.path(".perfrun/records/x")).unwrap().map(|entry| entry.unwrap().path());
+fn newest(project: &Project) -> Record {
+    let records = fs::read_dir(project.path(".perfrun/records/x")).unwrap().map(|entry| entry.unwrap().path());
     Record::open(&records.max().unwrap()).unwrap()
 }
 
 #[test]
 fn what_failed_is_measured_again_with_what_it_is_compared_with() {
-    let place = Workplace::with_spec(NEEDS_A_FILE);
-    place.write("needs-a-file.sh", "test -e there || exit 7\nexec \"$@\"\n");
-    let failed = place.run(&["x.yaml"]).expect_code(3);
+    let project = Project::with_spec(NEEDS_A_FILE);
+    project.write("needs-a-file.sh", "test -e there || exit 7\nexec \"$@\"\n");
+    let failed = project.run(&["x.yaml"]).expect_code(3);
     assert!(failed.stderr.contains("measure what failed again: perfrun run --resume .perfrun/records/x/"));
-    let before = place.record("x");
+    let before = project.record("x");
     // It fails once more: nothing is lost.
     let name = before.folder.file_name().unwrap().to_str().unwrap();
-    place.run(&["run", "--resume", name]).expect_code(3);
-    place.write("there", "");
-    let again = place.run(&["x.yaml", "--resume"]).expect_code(0);
+    project.run(&["run", "--resume", name]).expect_code(3);
+    project.write("there", "");
+    let again = project.run(&["x.yaml", "--resume"]).expect_code(0);
     assert!(
         again.stderr.contains("resuming   what failed, with what it is compared with, as another record;"),
         "{}",
         again.stderr
     );
-    let after = newest(&place);
+    let after = newest(&project);
     assert_ne!(after.folder, before.folder);
     assert_eq!(Record::open(&before.folder).unwrap().runs.len(), before.runs.len(), "nothing is lost");
-    let of = |record: &Record, cell: usize| {
+    let runs_of = |record: &Record, cell: usize| {
         let id = record.manifest.plan.cells[cell].id;
-        let runs = record.runs.iter().filter(|run| run.cell == id && run.arm != Arm::Pilot);
-        runs.map(|run| (run.arm, run.run, run.session, run.block)).collect::<Vec<_>>()
+        let runs = record.runs.iter().filter(|run| run.cell == id && run.kind != RunKind::Rehearsal);
+        runs.map(|run| (run.kind, run.run, run.invocation, run.block)).collect::<Vec<_>>()
     };
     let index = |path: &str| {
         let plan = &after.manifest.plan;
         plan.cells.iter().position(|cell| plan.path(cell) == path).unwrap()
     };
     let (kept, baseline, cell) = (index("a/default/x/cpu"), index("b/default/x/cpu"), index("b/default/y/cpu"));
-    assert_eq!(of(&before, kept), of(&after, kept));
-    assert_eq!(of(&after, cell).len(), 6);
-    for (_, run, session, block) in of(&after, cell).into_iter().chain(of(&after, baseline)) {
+    assert_eq!(runs_of(&before, kept), runs_of(&after, kept));
+    assert_eq!(runs_of(&after, cell).len(), 6);
+    for (_, run, session, block) in runs_of(&after, cell).into_iter().chain(runs_of(&after, baseline)) {
         assert_eq!((session, block), (2, run + 12), "a block is of one session");
     }
-    let report = place.read("reports/x/report.md");
-    assert!(report.contains("slower") && place.read("reports/x/report.html").contains("Measured from "), "{report}");
-    let refused = place.run(&["run", "--resume", after.folder.to_str().unwrap()]).expect_code(2);
+    let report = project.read("reports/x/report.md");
+    assert!(report.contains("slower") && project.read("reports/x/report.html").contains("Measured from "), "{report}");
+    let refused = project.run(&["run", "--resume", after.folder.to_str().unwrap()]).expect_code(2);
     assert!(refused.stderr.contains("is complete"), "{}", refused.stderr);
 }
 
 #[test]
 fn where_every_group_failed_everything_is_measured_again() {
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         &NEEDS_A_FILE.replace("[a, b]", "[b]").replace("matrix: { exclude: [{ model: a, variant: y }] }\n", ""),
     );
-    place.write("needs-a-file.sh", "test -e there || exit 7\nexec \"$@\"\n");
-    place.run(&["x.yaml"]).expect_code(3);
-    place.write("there", "");
-    place.run(&["x.yaml", "--resume"]).expect_code(0);
-    assert!(newest(&place).runs.iter().all(|run| run.outcome == record::Outcome::Completed));
+    project.write("needs-a-file.sh", "test -e there || exit 7\nexec \"$@\"\n");
+    project.run(&["x.yaml"]).expect_code(3);
+    project.write("there", "");
+    project.run(&["x.yaml", "--resume"]).expect_code(0);
+    assert!(newest(&project).runs.iter().all(|run| run.outcome == record::Outcome::Completed));
 }

@@ -10,13 +10,13 @@ use experiment::Values;
 use files::array::{Array, write_npy};
 use half::f16;
 use onnx::ElementType;
-use record::Arm;
+use record::RunKind;
 use worker::backend::TensorRequest;
 use worker::read_outputs;
 
 use crate::need::need;
 use crate::onnxruntime::run_model;
-use crate::support::Workplace;
+use crate::support::Project;
 
 fn fed_model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models/fed.onnx")
@@ -45,8 +45,8 @@ fn items() -> Vec<Array> {
 
 const TEXT_NUMBERS: [f64; 6] = [1.0, 2.0, 3.0, 1.0, -1.0, 2.0];
 
-fn write_npz(place: &Workplace, file: &str, arrays: &[Array]) {
-    let mut archive = zip::ZipWriter::new(File::create(place.path(file)).unwrap());
+fn write_npz(project: &Project, file: &str, arrays: &[Array]) {
+    let mut archive = zip::ZipWriter::new(File::create(project.path(file)).unwrap());
     for array in arrays {
         archive.start_file(format!("{}.npy", array.name), zip::write::SimpleFileOptions::default()).unwrap();
         let mut bytes = Vec::new();
@@ -59,21 +59,21 @@ fn write_npz(place: &Workplace, file: &str, arrays: &[Array]) {
 /// What the model is to give back for these items: those of `x`, `half`, `flag`, `ids`, and the numbers of the texts.
 fn expected(items: &[usize]) -> Vec<Vec<f64>> {
     let arrays = self::items();
-    let of = |array: &Array| -> Vec<f64> {
+    let numbers_of = |array: &Array| -> Vec<f64> {
         let numbers = array.numbers().unwrap();
         let width = numbers.len() / 6;
         items.iter().flat_map(|item| numbers[item * width..(item + 1) * width].to_vec()).collect()
     };
     let texts = items.iter().map(|item| TEXT_NUMBERS[*item]).collect();
-    arrays[..4].iter().map(of).chain([texts]).collect()
+    arrays[..4].iter().map(numbers_of).chain([texts]).collect()
 }
 
 /// What a worker's model gives back where each of its inputs is fed from a file of two batches of three items.
 #[test]
 fn a_model_gets_what_its_files_hold_in_every_type() {
-    let place = Workplace::new();
+    let project = Project::new();
     let tensor = |mut array: Array| {
-        let path = place.path(&format!("{}.npy", array.name));
+        let path = project.path(&format!("{}.npy", array.name));
         let shape: Vec<u64> = std::iter::once(3).chain(array.shape[1..].iter().copied()).collect();
         array.shape = std::iter::once(2).chain(shape.iter().copied()).collect();
         write_npy(&array, File::create(&path).unwrap()).unwrap();
@@ -118,10 +118,10 @@ const SHORT: &str = "runs: 1\nvariants: [{ name: one, threads: 1 }]\n\
                      measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 20 } }\n";
 
 /// The hash of the outputs for the first input set in a record, and which input sets its samples used.
-fn measured(place: &Workplace) -> (Option<String>, BTreeSet<u32>) {
-    let record = place.record("x");
+fn measured(project: &Project) -> (Option<String>, BTreeSet<u32>) {
+    let record = project.record("x");
     assert!(!record.folder.join("inputs").exists(), "what was fed can be made again");
-    let run = record.runs.iter().find(|run| run.arm == Arm::Main).unwrap();
+    let run = record.runs.iter().find(|run| run.kind == RunKind::Main).unwrap();
     (run.data.output_hash.clone(), run.data.measured.input.iter().copied().collect())
 }
 
@@ -139,10 +139,10 @@ fn items_of_a_file_are_timed_in_batches_set_after_set() {
         ("{ name: all, file: d.npz }", &[0, 1, 2, 3, 4, 5], 1),
     ] {
         let expected = hash_of(library, first);
-        let place = Workplace::with_spec(&spec(inputs));
-        write_npz(&place, "d.npz", &items());
-        place.run(&["x.yaml"]).expect_code(0);
-        assert_eq!(measured(&place), (Some(expected), (0..sets).collect()), "{inputs}");
+        let project = Project::with_spec(&spec(inputs));
+        write_npz(&project, "d.npz", &items());
+        project.run(&["x.yaml"]).expect_code(0);
+        assert_eq!(measured(&project), (Some(expected), (0..sets).collect()), "{inputs}");
     }
 }
 
@@ -150,25 +150,25 @@ fn items_of_a_file_are_timed_in_batches_set_after_set() {
 fn items_of_the_dataset_are_timed_and_single_inputs_filled_otherwise() {
     let library = need!(onnxruntime);
     let expected = hash_of(library, &[0, 1, 2, 3]);
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "{}dataset: {{ file: d.npz }}\n",
         spec("{ name: fours, dimensions: { batch: 4 }, values: dataset }")
     ));
-    write_npz(&place, "d.npz", &items());
-    place.run(&["x.yaml"]).expect_code(0);
-    assert_eq!(measured(&place), (Some(expected), BTreeSet::from([0, 1])));
+    write_npz(&project, "d.npz", &items());
+    project.run(&["x.yaml"]).expect_code(0);
+    assert_eq!(measured(&project), (Some(expected), BTreeSet::from([0, 1])));
 
     // Sets below each other, and what is not in the file.
     let expected = hash_of(library, &[0]);
     let values = "{ half: 0.5, flag: true, ids: [0, 1000000007, 2000000014], text: [héllo] }";
-    let place = Workplace::with_spec(&spec(&format!(
+    let project = Project::with_spec(&spec(&format!(
         "{{ name: sets, dimensions: {{ sequence: 3 }}, file: d.npz, values: {values} }}"
     )));
     let mut x = items().swap_remove(0);
     x.shape = vec![6, 1, 2];
-    write_npz(&place, "d.npz", &[x]);
-    place.run(&["x.yaml"]).expect_code(0);
-    let (hash, sets) = measured(&place);
+    write_npz(&project, "d.npz", &[x]);
+    project.run(&["x.yaml"]).expect_code(0);
+    let (hash, sets) = measured(&project);
     assert_eq!((hash, sets.len()), (Some(expected), 8));
 }
 
@@ -177,35 +177,35 @@ fn one_array_is_for_one_input_whatever_its_name() {
     need!(onnxruntime);
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
     let text = format!("models: '{}'\ninputs: [{{ name: real, file: images.npy }}]\n{SHORT}", model.display());
-    let place = Workplace::with_spec(&text);
+    let project = Project::with_spec(&text);
     let images = array("any", ElementType::Float64, &[3, 2, 1, 8, 8], (0..384_u16).map(|v| f64::from(v).to_le_bytes()));
-    write_npy(&images, File::create(place.path("images.npy")).unwrap()).unwrap();
-    place.run(&["x.yaml"]).expect_code(0);
-    assert_eq!(measured(&place).1, BTreeSet::from([0, 1, 2]));
-    let methods = place.page("reports/x");
+    write_npy(&images, File::create(project.path("images.npy")).unwrap()).unwrap();
+    project.run(&["x.yaml"]).expect_code(0);
+    assert_eq!(measured(&project).1, BTreeSet::from([0, 1, 2]));
+    let methods = project.page("reports/x");
     assert!(methods.contains("arrays of a file"), "{methods}");
 }
 
 #[test]
 fn a_model_with_text_is_fed_words_where_nothing_is_said() {
     need!(onnxruntime);
-    let place = Workplace::with_spec(&spec("{ name: words, dimensions: { batch: 2, sequence: 3 } }"));
-    place.run(&["x.yaml"]).expect_code(0);
-    assert_eq!(measured(&place).1.len(), 8);
+    let project = Project::with_spec(&spec("{ name: words, dimensions: { batch: 2, sequence: 3 } }"));
+    project.run(&["x.yaml"]).expect_code(0);
+    assert_eq!(measured(&project).1.len(), 8);
 }
 
 /// What is said of inputs that cannot be used, with exit code 2.
-fn refusal(inputs: &str, write: impl Fn(&Workplace)) -> String {
-    let place = Workplace::with_spec(&spec(inputs));
-    write(&place);
-    let done = place.run(&["validate", "x.yaml"]).expect_code(2);
+fn refusal(inputs: &str, write: impl Fn(&Project)) -> String {
+    let project = Project::with_spec(&spec(inputs));
+    write(&project);
+    let done = project.run(&["validate", "x.yaml"]).expect_code(2);
     done.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn arrays_that_do_not_fit_are_refused_with_their_names() {
     let says = |inputs: &str, arrays: &[Array], text: &str| {
-        let said = refusal(inputs, |place| write_npz(place, "d.npz", arrays));
+        let said = refusal(inputs, |project| write_npz(project, "d.npz", arrays));
         for part in ["model `fed`, input `bad`, file ", "d.npz: ", text] {
             assert!(said.contains(part), "`{part}` is not in: {said}");
         }
@@ -252,31 +252,31 @@ fn arrays_that_do_not_fit_are_refused_with_their_names() {
 #[test]
 fn files_that_are_damaged_are_refused_with_their_place() {
     let plain = "{ name: bad, file: d.npz }";
-    let says = |text: &str, write: &dyn Fn(&Workplace)| {
+    let says = |text: &str, write: &dyn Fn(&Project)| {
         let said = refusal(plain, write);
         assert!(said.contains(text), "`{text}` is not in: {said}");
     };
     says("there is no file `d.npz`", &|_| {});
-    says("not a .npz file", &|place| place.write("d.npz", "PK"));
-    says("d.npz", &|place| place.write("d.npz", ""));
-    let entry = |place: &Workplace, content: &[u8]| {
-        let mut archive = zip::ZipWriter::new(File::create(place.path("d.npz")).unwrap());
+    says("not a .npz file", &|project| project.write("d.npz", "PK"));
+    says("d.npz", &|project| project.write("d.npz", ""));
+    let entry = |project: &Project, content: &[u8]| {
+        let mut archive = zip::ZipWriter::new(File::create(project.path("d.npz")).unwrap());
         archive.start_file("x.npy", zip::write::SimpleFileOptions::default()).unwrap();
         archive.write_all(content).unwrap();
         archive.finish().unwrap();
     };
-    says("array `x` is not in NumPy's format", &|place| entry(place, b"not an array"));
+    says("array `x` is not in NumPy's format", &|project| entry(project, b"not an array"));
     let header = |shape: &str| {
         let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}\n");
         let length = (dictionary.len() as u16).to_le_bytes();
         [b"\x93NUMPY\x01\x00", length.as_slice(), dictionary.as_bytes()].concat()
     };
-    says("array `x` has a shape too large for memory", &|place| entry(place, &header("1000000000000, 1000000, 2")));
-    // Of the others nothing is in the file: it is looked for first.
+    says("array `x` has a shape too large for memory", &|project| entry(project, &header("1000000000000, 1000000, 2")));
+    // Of the remaining items nothing is in the file: it is looked for first.
     let alone = "{ name: bad, file: d.npz, values: { half: ones, flag: ones, ids: [1, 2], text: [a] }, dimensions: { sequence: 2 } }";
-    let said = refusal(alone, |place| entry(place, &header("20000000000, 2")));
+    let said = refusal(alone, |project| entry(project, &header("20000000000, 2")));
     assert!(said.contains("array `x` would be fed in the shape [20000000000, 2]: more than 4 GiB"), "{said}");
-    let said = refusal(alone, |place| entry(place, &header("3, 2")));
+    let said = refusal(alone, |project| entry(project, &header("3, 2")));
     assert!(said.contains("array `x` is truncated"), "{said}");
 }
 
@@ -298,13 +298,13 @@ fn values_that_a_type_cannot_have_are_refused_with_their_input() {
 #[test]
 fn what_is_unusual_about_a_file_is_told_and_goes_on() {
     need!(onnxruntime);
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         &spec("{ name: one, dimensions: { batch: 1 }, file: d.npz }").replace("measure: {", "measure: { inputs: 4,"),
     );
     let mut all = items();
     all[0].bytes[20..24].copy_from_slice(&f32::NAN.to_le_bytes());
-    write_npz(&place, "d.npz", &all);
-    let done = place.run(&["validate", "x.yaml"]).expect_code(0);
+    write_npz(&project, "d.npz", &all);
+    let done = project.run(&["validate", "x.yaml"]).expect_code(0);
     let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "warning: model `fed`, input `one`: array `x` for the input `x` has NaN or infinity in input set 2",
@@ -312,32 +312,32 @@ fn what_is_unusual_about_a_file_is_told_and_goes_on() {
     ] {
         assert!(said.contains(part), "`{part}` is not in: {said}");
     }
-    place.run(&["x.yaml"]).expect_code(0);
-    assert_eq!(measured(&place).1, BTreeSet::from([0, 1, 2, 3]));
+    project.run(&["x.yaml"]).expect_code(0);
+    assert_eq!(measured(&project).1, BTreeSet::from([0, 1, 2, 3]));
 }
 
 /// With the mock backend, which reads no model, a file is known by its content all the same.
 #[test]
 fn other_data_are_another_input_for_a_diff() {
     let text = "backend: mock\nmodels: [m]\ninputs: [{ name: real, file: d.npz }]\nruns: 5\n";
-    let place = Workplace::with_spec(text);
-    write_npz(&place, "d.npz", &items());
-    place.run(&["x.yaml", "--output", "a"]).expect_code(0);
-    std::fs::rename(place.path("d.npz"), place.path("moved.npz")).unwrap();
-    place.write("x.yaml", &text.replace("d.npz", "moved.npz"));
-    place.run(&["x.yaml", "--output", "b"]).expect_code(0);
+    let project = Project::with_spec(text);
+    write_npz(&project, "d.npz", &items());
+    project.run(&["x.yaml", "--output", "a"]).expect_code(0);
+    std::fs::rename(project.path("d.npz"), project.path("moved.npz")).unwrap();
+    project.write("x.yaml", &text.replace("d.npz", "moved.npz"));
+    project.run(&["x.yaml", "--output", "b"]).expect_code(0);
     let mut other = items();
     other[0].bytes[0] = 1;
-    write_npz(&place, "moved.npz", &other);
-    place.run(&["x.yaml", "--output", "c"]).expect_code(0);
-    let results = place.read("a/results.json");
+    write_npz(&project, "moved.npz", &other);
+    project.run(&["x.yaml", "--output", "c"]).expect_code(0);
+    let results = project.read("a/results.json");
     let results: serde_json::Value = serde_json::from_str(&results).unwrap();
     let file = &results["provenance"]["subject"]["input_files"][0];
     assert_eq!(file["path"], "d.npz");
     assert_eq!(results["provenance"]["frame"]["inputs"][0]["file"], file["sha256"]);
-    let same = place.run(&["diff", "a", "b"]).expect_code(0);
+    let same = project.run(&["diff", "a", "b"]).expect_code(0);
     assert!(!same.stdout.contains("incomparable"), "{}", same.stdout);
-    let changed = place.run(&["diff", "a", "c"]).expect_code(0);
+    let changed = project.run(&["diff", "a", "c"]).expect_code(0);
     let said = changed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("inputs"), "{said}");
 }
@@ -345,14 +345,14 @@ fn other_data_are_another_input_for_a_diff() {
 #[test]
 fn a_record_goes_on_with_the_file_that_it_began_with() {
     let text = "backend: mock\nmodels: [m]\ninputs: [{ name: real, file: d.npz }]\nruns: 1\n";
-    let place = Workplace::with_spec(text);
-    write_npz(&place, "d.npz", &items());
-    place.run(&["x.yaml"]).expect_code(0);
-    let record = place.record_folder("x");
+    let project = Project::with_spec(text);
+    write_npz(&project, "d.npz", &items());
+    project.run(&["x.yaml"]).expect_code(0);
+    let record = project.record_folder("x");
     let name = record.to_string_lossy().into_owned();
-    let exported = place.run(&["export", &name, "--models", "r.tar.zst"]).expect_code(0);
+    let exported = project.run(&["export", &name, "--models", "r.tar.zst"]).expect_code(0);
     assert!(!exported.stderr.contains("left out"), "{}", exported.stderr);
-    write_npz(&place, "d.npz", &items()[1..]);
-    let changed = place.run(&["export", &name, "--models", "s.tar.zst"]).expect_code(2);
+    write_npz(&project, "d.npz", &items()[1..]);
+    let changed = project.run(&["export", &name, "--models", "s.tar.zst"]).expect_code(2);
     assert!(changed.stderr.contains("d.npz has changed since it was measured"), "{}", changed.stderr);
 }

@@ -11,7 +11,7 @@ use statistics::{Verdict, Xoshiro256PlusPlus, compare_paired, stream_seed};
 
 use serde_json::Value;
 
-use crate::support::Workplace;
+use crate::support::Project;
 
 const MARGIN: f64 = 0.02;
 
@@ -55,7 +55,7 @@ impl Noise {
             }
     }
 
-    /// The log ratios of as many blocks, each with the two arms in the order there and back.
+    /// The log ratios of as many blocks, each with its two sides in the order there and back.
     fn log_ratios(self, blocks: u32, effect: f64, seed: u64) -> Vec<f64> {
         const MEMORY: f64 = 0.9;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -143,7 +143,7 @@ fn five_percent_are_found_within_few_blocks() {
     }
 }
 
-/// Of pairs under every kind of noise; the ratio of identical arms is 1.
+/// Of pairs under every kind of noise; the ratio of an A/A comparison is 1.
 #[test]
 fn intervals_of_twelve_blocks_cover() {
     for noise in Noise::ALL {
@@ -179,7 +179,7 @@ fn intervals_of_twelve_runs_cover() {
     }
 }
 
-/// What 40 comparisons of identical arms promise with a power of .8, as `perfrun calibrate` does, is found by new
+/// What 40 A/A comparisons promise with a power of .8, as `perfrun calibrate` does, is found by new
 /// comparisons in 70 to 90 of 100, and in 50 and more where runs are disturbed.
 #[test]
 fn what_is_promised_is_found() {
@@ -220,9 +220,9 @@ measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count
 ",
         models.join(", ")
     );
-    let place = Workplace::with_spec(&spec);
-    place.run(&["x.yaml"]).expect_code(0);
-    let results: Value = serde_json::from_str(&place.read("reports/busy/results.json")).unwrap();
+    let project = Project::with_spec(&spec);
+    project.run(&["x.yaml"]).expect_code(0);
+    let results: Value = serde_json::from_str(&project.read("reports/busy/results.json")).unwrap();
     let is_latency = |row: &&Value| row["metric"] == "latency";
     let rows: Vec<&Value> = results["comparisons"].as_array().unwrap().iter().filter(is_latency).collect();
     let name = |row: &Value| {
@@ -243,52 +243,55 @@ measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count
     assert!(blocks.iter().all(|blocks| [8, 12, 16, 24, 32].contains(blocks)) && mean <= 24.0, "{blocks:?}");
 }
 
-/// Other load in nearly every run: intervals are as narrow as ever, so the answer says for what it holds.
+/// Background load in nearly every run: intervals are as narrow as ever, so the answer says for what it holds.
 #[test]
-fn what_was_measured_beside_other_load_says_so_everywhere() {
+fn what_was_measured_under_background_load_says_so_everywhere() {
     let spec = |disturbed: &str| {
         format!(
-            "name: beside\nbackend: {{ mock: {{ median: 5ms, disturbed: {disturbed}, disturbance: 300% }} }}\nmodels: [m]\n\
+            "name: busy\nbackend: {{ mock: {{ median: 5ms, disturbed: {disturbed}, disturbance: 300% }} }}\nmodels: [m]\n\
              variants: [a, {{ name: slow, mock: {{ scale: 9 }} }}]\nruns: 8\ncompare: {{ aa: off }}\n\
              measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 20 }} }}\n"
         )
     };
-    let place = Workplace::with_spec(&spec("100%"));
-    let done = place.run(&["x.yaml"]).expect_code(0);
-    let results: Value = serde_json::from_str(&place.read("reports/beside/results.json")).unwrap();
+    let project = Project::with_spec(&spec("100%"));
+    let done = project.run(&["x.yaml"]).expect_code(0);
+    let results: Value = serde_json::from_str(&project.read("reports/busy/results.json")).unwrap();
     let row = &results["comparisons"][0];
     assert!(row["verdict"] == "worse" && row["beside"].as_f64().unwrap() > 0.1, "{row}");
     let load = &results["cells"][0]["other_load"];
     assert!(load["runs"].as_u64().unwrap() > 4 && load["waiting_threads"] == 2, "{load}");
-    let (markdown, html) = (place.read("reports/beside/report.md"), place.page("reports/beside"));
+    let (markdown, html) = (project.read("reports/busy/report.md"), project.page("reports/busy"));
     for page in [&done.stdout, &markdown, &html] {
-        assert!(page.contains("beside other load ("), "the answer: {page}");
-        assert!(page.contains("slower (other load)"), "the verdict's row: {page}");
+        assert!(page.contains("under background load ("), "the answer: {page}");
+        assert!(page.contains("slower (background load)"), "the verdict's row: {page}");
     }
     assert!(done.stdout.contains("inflated (CPU time "), "{}", done.stdout);
-    assert!([&markdown, &html].iter().all(|page| page.contains("inflated by other load, CPU time ")), "{markdown}");
+    assert!(
+        [&markdown, &html].iter().all(|page| page.contains("inflated by background load, CPU time ")),
+        "{markdown}"
+    );
     assert!(markdown.contains("> **Disturbed:** other processes used "), "{markdown}");
-    assert!(markdown.contains("Most runs met other load ("), "{markdown}");
+    assert!(markdown.contains("Most runs met background load ("), "{markdown}");
     assert!(html.contains("None failed, runs disturbed, no other warnings."), "{html}");
 
-    let quick = place.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
-    let results: Value = serde_json::from_str(&place.read("quick/results.json")).unwrap();
+    let quick = project.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
+    let results: Value = serde_json::from_str(&project.read("quick/results.json")).unwrap();
     let row = &results["comparisons"][0];
     assert!(row["verdict"] == "worse" && row["beside"].as_f64().unwrap() > 0.1, "{row}");
-    assert!(quick.stdout.contains("slower (other load)"), "{}", quick.stdout);
+    assert!(quick.stdout.contains("slower (background load)"), "{}", quick.stdout);
 
     // The same machine, quiet.
-    let quiet = Workplace::with_spec(&spec("0%"));
+    let quiet = Project::with_spec(&spec("0%"));
     let done = quiet.run(&["x.yaml"]).expect_code(0);
-    assert!(!(done.stdout + &quiet.read("reports/beside/report.md")).contains("other load"));
+    assert!(!(done.stdout + &quiet.read("reports/busy/report.md")).contains("background load"));
     quiet.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
     let results: Value = serde_json::from_str(&quiet.read("quick/results.json")).unwrap();
     assert_eq!(results["comparisons"][0]["verdict"], "worse");
 
     // A diff names the side.
-    let sides = [place.path("reports/beside"), quiet.path("reports/beside")];
+    let sides = [project.path("reports/busy"), quiet.path("reports/busy")];
     let sides = sides.map(|side| side.to_string_lossy().into_owned());
-    let done = place.run(&["diff", &sides[0], &sides[1]]);
+    let done = project.run(&["diff", &sides[0], &sides[1]]);
     let said = done.stdout + &done.stderr;
-    assert!(said.contains("was measured beside other load ("), "{said}");
+    assert!(said.contains("was measured under background load ("), "{said}");
 }

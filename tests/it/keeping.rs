@@ -1,6 +1,6 @@
 //! What stays: a committed report of a better grade, whole records, and the verdict on goals that a quick look cannot give.
 
-use crate::support::Workplace;
+use crate::support::Project;
 
 /// A specification whose runs differ by this much.
 fn spec(deviation: &str) -> String {
@@ -13,75 +13,75 @@ fn spec(deviation: &str) -> String {
 
 #[test]
 fn a_report_of_a_worse_grade_replaces_none_unasked() {
-    let place = Workplace::with_spec(&spec("8%"));
-    place.run(&["x.yaml"]).expect_code(0);
-    let noisy = place.read("reports/x/results.json");
+    let project = Project::with_spec(&spec("8%"));
+    project.run(&["x.yaml"]).expect_code(0);
+    let noisy = project.read("reports/x/results.json");
     let first = noisy.replace("\"grade\":\"D\"", "\"grade\":\"A\"");
     assert_ne!(first, noisy);
-    place.write("reports/x/results.json", &first);
-    let kept = place.run(&["x.yaml"]).expect_code(0);
+    project.write("reports/x/results.json", &first);
+    let kept = project.run(&["x.yaml"]).expect_code(0);
     assert!(kept.stdout.contains("reports/x is kept: its grade is A, this run's D"), "{}", kept.stdout);
     assert!(kept.stdout.contains("wrote      .perfrun/records/x/"), "{}", kept.stdout);
-    assert_eq!(place.read("reports/x/results.json"), first);
-    place.run(&["x.yaml", "--replace"]).expect_code(0);
-    assert_ne!(place.read("reports/x/results.json"), first);
+    assert_eq!(project.read("reports/x/results.json"), first);
+    project.run(&["x.yaml", "--replace"]).expect_code(0);
+    assert_ne!(project.read("reports/x/results.json"), first);
     // The same grade again replaces it, and so does what another text of the specification gives.
-    let noisy = place.read("reports/x/results.json");
-    place.run(&["x.yaml"]).expect_code(0);
-    assert_ne!(place.read("reports/x/results.json"), noisy);
-    place.write("reports/x/results.json", &first);
-    place.write("x.yaml", &(spec("8%") + "description: another\n"));
-    place.run(&["x.yaml"]).expect_code(0);
-    assert!(place.read("reports/x/results.json").contains("another"));
+    let noisy = project.read("reports/x/results.json");
+    project.run(&["x.yaml"]).expect_code(0);
+    assert_ne!(project.read("reports/x/results.json"), noisy);
+    project.write("reports/x/results.json", &first);
+    project.write("x.yaml", &(spec("8%") + "description: another\n"));
+    project.run(&["x.yaml"]).expect_code(0);
+    assert!(project.read("reports/x/results.json").contains("another"));
 }
 
 #[test]
 fn a_more_complete_report_replaces_one_of_a_better_grade_and_a_less_complete_one_none() {
-    let place = Workplace::with_spec(&spec("8%"));
-    place.run(&["x.yaml"]).expect_code(0);
-    let whole = place.read("reports/x/results.json");
+    let project = Project::with_spec(&spec("8%"));
+    project.run(&["x.yaml"]).expect_code(0);
+    let whole = project.read("reports/x/results.json");
     // As it was when int8 could not be run, on a quieter day.
     let with = |status: &str, grade: &str| {
         let mut results: serde_json::Value = serde_json::from_str(&whole).unwrap();
         results["cells"][1]["status"] = status.into();
         results["detectable_effect"]["grade"] = grade.into();
-        place.write("reports/x/results.json", &results.to_string());
+        project.write("reports/x/results.json", &results.to_string());
     };
     for before in ["skipped", "failed", "partial", "not_run"] {
         with(before, "A");
-        let done = place.run(&["x.yaml"]).expect_code(0);
+        let done = project.run(&["x.yaml"]).expect_code(0);
         assert!(done.stdout.contains("wrote      reports/x/"), "{before}: {}", done.stdout);
     }
     // The other way round: what it measured is skipped now.
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "backend: { mock: { item: 1ms, fits: 2 } }\nmodels: [m]\nvariants: [v]\ninputs: { batch: [1, 4, 8, 16] }\nruns: 2\n",
     );
-    place.run(&["x.yaml"]).expect_code(3);
-    let mut results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    project.run(&["x.yaml"]).expect_code(3);
+    let mut results: serde_json::Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
     let cells = results["cells"].as_array_mut().unwrap();
     for cell in cells.iter_mut().filter(|cell| cell["status"] == "skipped") {
         cell["status"] = "measured".into();
     }
-    place.write("reports/x/results.json", &results.to_string());
-    let kept = place.run(&["x.yaml"]).expect_code(3);
+    project.write("reports/x/results.json", &results.to_string());
+    let kept = project.run(&["x.yaml"]).expect_code(3);
     assert!(kept.stdout.contains("reports/x is kept: it measured 2 cells that this run skipped"), "{}", kept.stdout);
     // One cell more, and two fewer.
     results["cells"][0]["status"] = "failed".into();
-    place.write("reports/x/results.json", &results.to_string());
-    let kept = place.run(&["x.yaml"]).expect_code(3);
+    project.write("reports/x/results.json", &results.to_string());
+    let kept = project.run(&["x.yaml"]).expect_code(3);
     assert!(kept.stdout.contains("reports/x is kept: it measured 2 cells"), "{}", kept.stdout);
-    place.run(&["x.yaml", "--replace"]).expect_code(3);
-    assert!(place.read("reports/x/results.json").contains("skipped"));
+    project.run(&["x.yaml", "--replace"]).expect_code(3);
+    assert!(project.read("reports/x/results.json").contains("skipped"));
 }
 
 #[test]
 fn a_quick_look_decides_no_goal() {
     let goals = "goals: [{ metric: speedup, min: 3, where: { variant: int8 } }]\ngoals_strict: true\n";
-    let place = Workplace::with_spec(&(spec("0.2%") + goals));
-    let quick = place.run(&["x.yaml", "--quick"]).expect_code(0);
+    let project = Project::with_spec(&(spec("0.2%") + goals));
+    let quick = project.run(&["x.yaml", "--quick"]).expect_code(0);
     assert!(quick.stdout.contains("a quick look decides no goal"), "{}", quick.stdout);
     assert!(quick.stdout.contains("Run without `--quick` to decide"), "{}", quick.stdout);
-    place.run(&["x.yaml"]).expect_code(4);
+    project.run(&["x.yaml"]).expect_code(4);
 }
 
 #[test]
@@ -89,38 +89,38 @@ fn where_nothing_was_measured_no_goal_was_missed() {
     let goals = "goals: [{ metric: latency, max: 1ms }]\ngoals_strict: true\n";
     let fails =
         "backend: mock\nmodels: [m]\nvariants: [{ name: v, mock: { fail: { kind: error, at: measure } } }]\nruns: 2\n";
-    let place = Workplace::with_spec(&(fails.to_owned() + goals));
-    place.run(&["x.yaml"]).expect_code(3);
+    let project = Project::with_spec(&(fails.to_owned() + goals));
+    project.run(&["x.yaml"]).expect_code(3);
 }
 
 #[test]
 fn a_quick_look_takes_no_number_of_runs() {
-    let place = Workplace::with_spec(&spec("0.2%"));
-    let refused = place.run(&["x.yaml", "--quick", "--set", "runs=8"]).expect_code(2);
+    let project = Project::with_spec(&spec("0.2%"));
+    let refused = project.run(&["x.yaml", "--quick", "--set", "runs=8"]).expect_code(2);
     assert!(refused.stderr.contains("a quick look has a fixed number of runs"), "{}", refused.stderr);
 }
 
 #[test]
 fn cleaning_keeps_the_newest_whole_record() {
-    let place = Workplace::with_spec(&spec("0.2%"));
-    let output = |folder: &str| place.path(folder).display().to_string();
-    place.run(&["x.yaml", "--output", &output("one")]).expect_code(0);
-    place.run(&["x.yaml", "--output", &output("two")]).expect_code(0);
-    let whole = place.run(&["list"]).stdout;
-    place.run(&["x.yaml", "--quick"]).expect_code(0);
-    let gone = place.run(&["clean", "--yes"]).expect_code(0);
+    let project = Project::with_spec(&spec("0.2%"));
+    let output = |folder: &str| project.path(folder).display().to_string();
+    project.run(&["x.yaml", "--output", &output("one")]).expect_code(0);
+    project.run(&["x.yaml", "--output", &output("two")]).expect_code(0);
+    let whole = project.run(&["list"]).stdout;
+    project.run(&["x.yaml", "--quick"]).expect_code(0);
+    let gone = project.run(&["clean", "--yes"]).expect_code(0);
     assert_eq!(gone.stdout.lines().count(), 1, "{}", gone.stdout);
-    let left = place.run(&["list"]).expect_code(0).stdout;
+    let left = project.run(&["list"]).expect_code(0).stdout;
     // The newer of the two whole ones, and the quick look that is newer than that.
     assert_eq!(left.lines().count(), whole.lines().count(), "{left}");
 }
 
 #[test]
 fn where_batches_differ_throughput_is_drawn_over_them() {
-    let place = Workplace::with_spec(&(spec("0.2%") + "inputs: { batch: [1, 4, 16] }\n"));
-    place.run(&["x.yaml"]).expect_code(0);
-    assert!(place.read("reports/x/report.html").contains("Throughput over batch size: m"));
-    let without = Workplace::with_spec(&spec("0.2%"));
+    let project = Project::with_spec(&(spec("0.2%") + "inputs: { batch: [1, 4, 16] }\n"));
+    project.run(&["x.yaml"]).expect_code(0);
+    assert!(project.read("reports/x/report.html").contains("Throughput over batch size: m"));
+    let without = Project::with_spec(&spec("0.2%"));
     without.run(&["x.yaml"]).expect_code(0);
     assert!(!without.read("reports/x/report.html").contains("Throughput over batch size"));
 }

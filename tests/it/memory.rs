@@ -8,7 +8,7 @@ use onnx::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorP
 use onnx::{Dimension, ElementType};
 
 use crate::need::need;
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 /// Memory of a process that no file holds, in bytes.
 fn own_memory(pid: u32) -> u64 {
@@ -20,11 +20,11 @@ fn own_memory(pid: u32) -> u64 {
 /// 3.2 million samples took 500 MiB.
 #[test]
 fn samples_do_not_stay_in_memory() {
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 8\ncompare: { aa: off }\n\
          measure: { stop: { mode: samples, count: 200000, max_time: 1h } }\n",
     );
-    let mut child = place.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = project.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let blocks: Vec<u64> = lines.filter(|line| line.contains("runs done")).map(|_| own_memory(child.id())).collect();
     assert!(child.wait().unwrap().success());
@@ -33,7 +33,7 @@ fn samples_do_not_stay_in_memory() {
 }
 
 /// A model with a product of 256 MB.
-fn write_large_model(place: &Workplace) {
+fn write_large_model(project: &Project) {
     const SIZE: u64 = 8192;
     let value =
         |name: &str| ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&[1, SIZE].map(Dimension::Fixed)));
@@ -48,28 +48,28 @@ fn write_large_model(place: &Workplace) {
     };
     let opset = OperatorSetIdProto { version: Some(17), ..Default::default() };
     let model = ModelProto { ir_version: Some(8), graph: Some(graph), opset_import: vec![opset], ..Default::default() };
-    onnx::save(model, &place.path("large.onnx")).unwrap();
+    onnx::save(model, &project.path("large.onnx")).unwrap();
 }
 
 #[test]
 fn a_conversion_without_memory_fails_its_cells_alone() {
     let _library = need!(onnxruntime);
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "models: [large.onnx]\nvariants: [fp32, fp16]\nruns: 1\ncompare: { aa: off }\n\
          measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 5 } }\n",
     );
-    write_large_model(&place);
+    write_large_model(&project);
     // Stacks and arenas of threads are in what is limited.
     let kilobytes = 300_000 + 80_000 * std::thread::available_parallelism().unwrap().get().min(16);
-    let perfrun = place.command(&["x.yaml"]);
+    let perfrun = project.command(&["x.yaml"]);
     let mut shell = Command::new("sh");
     let script = format!("ulimit -v {kilobytes}; exec '{}' x.yaml", perfrun.get_program().display());
-    shell.args(["-c", &script]).current_dir(place.root());
+    shell.args(["-c", &script]).current_dir(project.root());
     shell.envs(perfrun.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.env("PERFRUN_CACHE", place.path("cache"));
+    shell.env("PERFRUN_CACHE", project.path("cache"));
     let runtimes = prepare::runtime::cache_folder().join("runtimes");
-    std::fs::create_dir(place.path("cache")).unwrap();
-    std::os::unix::fs::symlink(runtimes, place.path("cache/runtimes")).unwrap();
+    std::fs::create_dir(project.path("cache")).unwrap();
+    std::os::unix::fs::symlink(runtimes, project.path("cache/runtimes")).unwrap();
     let done = Done::from(shell.output().unwrap()).expect_code(3);
     let wanted = format!(
         "large/default/fp16/cpu: model `large` as `fp16`: out of memory, limit {} MB: the conversion was killed",
@@ -78,6 +78,6 @@ fn a_conversion_without_memory_fails_its_cells_alone() {
     let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&wanted), "{}", done.stderr);
     let left: Vec<_> =
-        std::fs::read_dir(place.path("cache/models")).unwrap().map(|it| it.unwrap().file_name()).collect();
+        std::fs::read_dir(project.path("cache/models")).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| name.to_string_lossy().starts_with(".perfrun-scratch-")), "{left:?}");
 }

@@ -34,7 +34,7 @@ macro_rules! needs {
             pub fn $name() -> Option<&'static $of> {
                 static FOUND: OnceLock<Result<$of, String>> = OnceLock::new();
                 let required = std::env::var("PERFRUN_REQUIRE").unwrap_or_default();
-                of(stringify!($name), FOUND.get_or_init($look), &required).map_err(skip).ok()
+                require(stringify!($name), FOUND.get_or_init($look), &required).map_err(skip).ok()
             }
         )*
     };
@@ -99,7 +99,7 @@ pub struct Webgpu {
 }
 
 /// What was found, or what is missing; it fails where that is required.
-fn of<T>(name: &str, found: &'static Result<T, String>, required: &str) -> Result<&'static T, String> {
+fn require<T>(name: &str, found: &'static Result<T, String>, required: &str) -> Result<&'static T, String> {
     let required: Vec<&str> = required.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let unknown = required.iter().find(|name| !NAMES.contains(*name));
     assert_eq!(unknown, None, "PERFRUN_REQUIRE has a name that is none of {NAMES:?}");
@@ -166,10 +166,10 @@ fn vulkan_driver() -> Result<PathBuf, String> {
 fn what_is_missing_ends_a_test_and_fails_it_where_it_is_required() {
     static FOUND: Result<u8, String> = Ok(1);
     static MISSING: LazyLock<Result<u8, String>> = LazyLock::new(|| Err("no driver".to_owned()));
-    assert_eq!(of("webgpu", &FOUND, "webgpu"), Ok(&1));
-    assert_eq!(of("webgpu", &MISSING, " onnxruntime, "), Err("no webgpu: no driver".to_owned()));
+    assert_eq!(require("webgpu", &FOUND, "webgpu"), Ok(&1));
+    assert_eq!(require("webgpu", &MISSING, " onnxruntime, "), Err("no webgpu: no driver".to_owned()));
     let message = |required: &'static str| {
-        let panic = std::panic::catch_unwind(|| of("webgpu", &MISSING, required)).unwrap_err();
+        let panic = std::panic::catch_unwind(|| require("webgpu", &MISSING, required)).unwrap_err();
         panic.downcast::<String>().unwrap()
     };
     assert_eq!(*message("duckdb, webgpu"), "webgpu is missing, and PERFRUN_REQUIRE has it: no driver");

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use base::quantity::Nanos;
 use experiment::{SamplesStop, SamplesWarmup, Stop, Values, Warmup};
 use onnx::ElementType;
-use record::{Arm, Outcome};
+use record::{Outcome, RunKind};
 use worker::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest};
 use worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
 use crate::need::need;
-use crate::support::Workplace;
+use crate::support::Project;
 
 fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -263,70 +263,71 @@ fn outputs_that_are_no_numbers_are_named() {
 #[test]
 fn a_run_that_its_budget_leaves_too_short_for_a_verdict_stays_out_of_reports() {
     need!(onnxruntime);
-    let place = Workplace::new();
-    std::fs::copy(model("experiments/models/digits-mlp.onnx"), place.path("mlp.onnx")).unwrap();
+    let project = Project::new();
+    std::fs::copy(model("experiments/models/digits-mlp.onnx"), project.path("mlp.onnx")).unwrap();
     // The first block is measured whatever the budget is.
-    place.write(
+    project.write(
         "x.yaml",
         "models: mlp.onnx\ninputs: { batch: 1 }\nruns: 6\nbudget: 1ms\n\
          measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
     );
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("the budget allowed fewer than 5 runs of a cell"), "{}", done.stderr);
-    assert!(!place.path("reports/x").exists() && done.stdout.contains(".perfrun/records/x/"), "{}", done.stdout);
+    assert!(!project.path("reports/x").exists() && done.stdout.contains(".perfrun/records/x/"), "{}", done.stdout);
 }
 
 #[test]
 fn a_damaged_model_is_a_failed_cell_and_the_others_go_on() {
     need!(onnxruntime);
-    let place = Workplace::new();
+    let project = Project::new();
     let whole = std::fs::read(model("experiments/models/digits-mlp.onnx")).unwrap();
-    std::fs::write(place.path("whole.onnx"), &whole).unwrap();
-    std::fs::write(place.path("cut.onnx"), &whole[..whole.len() / 2]).unwrap();
-    place.write(
+    std::fs::write(project.path("whole.onnx"), &whole).unwrap();
+    std::fs::write(project.path("cut.onnx"), &whole[..whole.len() / 2]).unwrap();
+    project.write(
         "x.yaml",
         "models: [whole.onnx, cut.onnx]\ninputs: { batch: 1 }\nruns: 2\nvariants: [{ name: one, threads: 1 }]\n\
          measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
     );
-    let done = place.run(&["x.yaml"]).expect_code(3);
+    let done = project.run(&["x.yaml"]).expect_code(3);
     // What the cells use, whatever the machine would have given them.
     assert!(done.stderr.contains(", 1 thread"), "{}", done.stderr);
-    let record = place.record("x");
+    let record = project.record("x");
     let failed = record.runs.iter().find(|run| run.outcome == Outcome::Failed).unwrap();
     assert_eq!(failed.failure.as_ref().unwrap().kind, FailureKind::Model, "{}", done.stderr);
-    let completed = record.runs.iter().filter(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed).count();
+    let completed =
+        record.runs.iter().filter(|run| run.kind == RunKind::Main && run.outcome == Outcome::Completed).count();
     assert_eq!(completed, 2);
-    assert!(place.page("reports/x").contains("cut"));
+    assert!(project.page("reports/x").contains("cut"));
 }
 
 #[test]
 fn a_library_that_is_none_fails_every_cell_with_a_reason() {
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "models: {}\ninputs: {{ batch: 1 }}\nruns: 1\n",
         model("experiments/models/digits-mlp.onnx").display()
     ));
-    place.write("libonnxruntime.so.1.31.1", "not a library");
-    let done = place.run(&["x.yaml", "--runtime", "libonnxruntime.so.1.31.1"]).expect_code(2);
+    project.write("libonnxruntime.so.1.31.1", "not a library");
+    let done = project.run(&["x.yaml", "--runtime", "libonnxruntime.so.1.31.1"]).expect_code(2);
     assert!(done.stderr.contains("libonnxruntime.so.1.31.1"), "{}", done.stderr);
 }
 
 #[test]
 fn a_model_that_changes_while_it_is_measured_is_a_failed_run() {
     need!(onnxruntime);
-    let place = Workplace::new();
+    let project = Project::new();
     let models =
         ["mlp", "cnn"].map(|name| std::fs::read(model(&format!("experiments/models/digits-{name}.onnx"))).unwrap());
-    std::fs::write(place.path("m.onnx"), &models[0]).unwrap();
-    std::fs::write(place.path("other.onnx"), &models[1]).unwrap();
-    // The wrapper of the first block's second variant swaps the file, as a build script beside perfrun might.
-    place.write(
+    std::fs::write(project.path("m.onnx"), &models[0]).unwrap();
+    std::fs::write(project.path("other.onnx"), &models[1]).unwrap();
+    // The wrapper of the first block's second variant swaps the file, as a build script that runs at the same time might.
+    project.write(
         "x.yaml",
         "models: m.onnx\ninputs: { batch: 1 }\nruns: 3\nvariants:\n  - { name: one, threads: 1 }\n  - name: two\n    threads: 1\n\
          \x20   wrap: [sh, -c, 'test -e rehearsed && cp other.onnx m.onnx; touch rehearsed; exec \"$@\"', sh]\n\
          measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
     );
-    place.run(&["x.yaml"]).expect_code(3);
-    let record = place.record("x");
+    project.run(&["x.yaml"]).expect_code(3);
+    let record = project.record("x");
     let failures: Vec<_> = record.runs.iter().filter_map(|run| run.failure.as_ref()).collect();
     assert!(
         failures.iter().any(|failure| failure.message.contains("has changed since the record began")),
@@ -337,9 +338,9 @@ fn a_model_that_changes_while_it_is_measured_is_a_failed_run() {
 #[test]
 fn a_quick_look_takes_models_and_writes_nothing_but_its_record() {
     need!(onnxruntime);
-    let place = Workplace::new();
-    std::fs::copy(model("experiments/models/digits-mlp.onnx"), place.path("mlp.onnx")).unwrap();
-    let done = place.run(&["mlp.onnx"]).expect_code(0);
+    let project = Project::new();
+    std::fs::copy(model("experiments/models/digits-mlp.onnx"), project.path("mlp.onnx")).unwrap();
+    let done = project.run(&["mlp.onnx"]).expect_code(0);
     assert!(done.stdout.contains("mlp  fp32") && done.stdout.contains("     int8"), "{}", done.stdout);
     assert!(done.stderr.contains("keep it    perfrun init mlp.onnx"), "{}", done.stderr);
     // `--quick` was not typed.
@@ -347,9 +348,9 @@ fn a_quick_look_takes_models_and_writes_nothing_but_its_record() {
     assert!(done.stderr.contains("inputs     batch 1; `--set inputs.NAME=SIZE` changes one"), "{}", done.stderr);
     let has_threads = base::machine::host::describe().default_threads() > 1;
     assert_eq!(done.stdout.contains("int8-t1"), has_threads, "{}", done.stdout);
-    let mut left: Vec<_> = std::fs::read_dir(place.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut left: Vec<_> = std::fs::read_dir(project.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, [".perfrun", "mlp.onnx"]);
-    let several = place.run(&["zoo:bert_tiny", "mlp.onnx", "--dry-run"]).expect_code(0);
+    let several = project.run(&["zoo:bert_tiny", "mlp.onnx", "--dry-run"]).expect_code(0);
     assert!(several.stdout.contains("2 models"), "{}", several.stdout);
 }

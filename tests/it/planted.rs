@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::need::need;
-use crate::support::Workplace;
+use crate::support::Project;
 
 /// Modules that starting Python, pip, or one of perfrun's own calls imports.
 const MODULES: [&str; 16] = [
@@ -26,32 +26,32 @@ const MODULES: [&str; 16] = [
 ];
 
 /// A folder of models by somebody who wants to run code: each file says that it ran.
-fn planted() -> Workplace {
-    let place = Workplace::new();
-    let ran = place.path("RAN");
+fn planted() -> Project {
+    let project = Project::new();
+    let ran = project.path("RAN");
     for module in MODULES {
-        place.write(&format!("{module}.py"), &format!("open({ran:?}, 'a').write('{module} ')\n"));
+        project.write(&format!("{module}.py"), &format!("open({ran:?}, 'a').write('{module} ')\n"));
     }
-    place.write("python", &format!("#!/bin/sh\necho python >> '{}'\nexit 1\n", ran.display()));
-    let status = Command::new("chmod").arg("+x").arg(place.path("python")).status().unwrap();
+    project.write("python", &format!("#!/bin/sh\necho python >> '{}'\nexit 1\n", ran.display()));
+    let status = Command::new("chmod").arg("+x").arg(project.path("python")).status().unwrap();
     assert!(status.success());
-    place.write(".python-version", "./python\n");
+    project.write(".python-version", "./python\n");
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
-    std::fs::copy(model, place.path("model.onnx")).unwrap();
+    std::fs::copy(model, project.path("model.onnx")).unwrap();
     let url = "models: [{ name: m, url: 'http://127.0.0.1:9/m.onnx', sha256: '";
-    place.write("x.yaml", &format!("{url}{}' }}]\n", "0".repeat(64)));
-    place
+    project.write("x.yaml", &format!("{url}{}' }}]\n", "0".repeat(64)));
+    project
 }
 
 /// With an empty cache, so that each has to look for a library, and fails for want of an index.
 #[test]
 fn nothing_in_the_current_folder_runs_as_python() {
-    let place = planted();
+    let project = planted();
     let said = |arguments: &[&str]| {
-        let mut command = place.command(arguments);
+        let mut command = project.command(arguments);
         // The user's own settings of pip are obeyed.
-        let done = command.env("PERFRUN_CACHE", place.path("cache")).env("PIP_NO_INDEX", "1").output().unwrap();
-        let ran = std::fs::read_to_string(place.path("RAN"));
+        let done = command.env("PERFRUN_CACHE", project.path("cache")).env("PIP_NO_INDEX", "1").output().unwrap();
+        let ran = std::fs::read_to_string(project.path("RAN"));
         assert!(ran.is_err(), "perfrun {}: {ran:?}", arguments.join(" "));
         String::from_utf8_lossy(&done.stderr).into_owned()
     };
@@ -68,9 +68,9 @@ fn nothing_in_the_current_folder_runs_as_python() {
 #[test]
 fn beside_an_adapter_no_module_takes_the_place_of_the_standard_library() {
     let python = need!(numpy);
-    let place = planted();
-    place.write("mine.py", "def predict(x):\n    return x + 1\n");
-    place.write(
+    let project = planted();
+    project.write("mine.py", "def predict(x):\n    return x + 1\n");
+    project.write(
         "x.yaml",
         &format!(
             "models: [{{ name: net, python: 'mine:predict', takes: {{ x: [batch, 4] }} }}]\ninputs: {{ batch: 2 }}\nruns: 1\n\
@@ -78,7 +78,7 @@ fn beside_an_adapter_no_module_takes_the_place_of_the_standard_library() {
              runtimes: [{{ adapter: callable, python: {python} }}]\n"
         ),
     );
-    let done = place.run(&["x.yaml"]).expect_code(0);
-    let ran = std::fs::read_to_string(place.path("RAN"));
+    let done = project.run(&["x.yaml"]).expect_code(0);
+    let ran = std::fs::read_to_string(project.path("RAN"));
     assert!(ran.is_err(), "{ran:?}\n{}", done.stderr);
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::need::need;
-use crate::support::Workplace;
+use crate::support::Project;
 
 /// Two variants of a script, of 10 ms and of 6 ms.
 const TWO: &str = "\
@@ -15,8 +15,8 @@ variants:
 runs: 8
 ";
 
-fn results(place: &Workplace, file: &str) -> Value {
-    serde_json::from_str(&place.read(file)).unwrap()
+fn results(project: &Project, file: &str) -> Value {
+    serde_json::from_str(&project.read(file)).unwrap()
 }
 
 fn number(value: &Value) -> f64 {
@@ -35,13 +35,13 @@ fn assert_near(one: f64, other: f64) {
 
 #[test]
 fn the_parts_add_up_to_the_latency_and_to_the_difference() {
-    let place = Workplace::with_spec(TWO);
-    let done = place.run(&["x.yaml", "--profile"]).expect_code(0);
+    let project = Project::with_spec(TWO);
+    let done = project.run(&["x.yaml", "--profile"]).expect_code(0);
     let line = "profile    int8 against fp32, -4.0 ms: Conv -3.5, Relu -0.9, QuantizeLinear +0.6";
     assert!(done.stdout.contains(line), "{}", done.stdout);
-    let first = place.read("reports/x/report.md");
+    let first = project.read("reports/x/report.md");
     assert!(first.contains("1.66x faster than fp32, saves 3.") && first.contains(" ms in Conv"), "{first}");
-    let results = results(&place, "reports/x/results.json");
+    let results = results(&project, "reports/x/results.json");
     for cell in results["cells"].as_array().unwrap() {
         let profile = &cell["profile"];
         let all = sum(&profile["operators"], "time") + number(&profile["between"]["value"]);
@@ -56,11 +56,11 @@ fn the_parts_add_up_to_the_latency_and_to_the_difference() {
     assert_near(sum(&explained["rows"], "difference") + number(&explained["between"]["value"]), difference);
     assert_eq!(explained["rows"][0]["operator"], "Conv, QLinearConv");
     assert!((0.9..=1.1).contains(&number(&explained["explained"])), "{explained}");
-    let page = place.page("reports/x");
-    for told in
+    let page = project.page("reports/x");
+    for expected in
         ["Where the time goes", "| Conv, QLinearConv | 1 | -3.49", "| runtime, outside nodes |", "fp32, longest nodes"]
     {
-        assert!(page.contains(told), "{told}\n{page}");
+        assert!(page.contains(expected), "{expected}\n{page}");
     }
     for column in [
         "operator",
@@ -77,22 +77,22 @@ fn the_parts_add_up_to_the_latency_and_to_the_difference() {
         "MACs",
         "GMAC/s",
     ] {
-        place.run(&["explain", column]).expect_code(0);
+        project.run(&["explain", column]).expect_code(0);
     }
 }
 
 #[test]
 fn nodes_too_short_for_the_profiler_have_shares_and_no_times() {
-    let place = Workplace::with_spec(TWO);
-    place.run(&["x.yaml", "--profile"]).expect_code(0);
+    let project = Project::with_spec(TWO);
+    project.run(&["x.yaml", "--profile"]).expect_code(0);
     // As where the profiler makes an inference three times as long.
-    let mut drowned = results(&place, "reports/x/results.json");
+    let mut drowned = results(&project, "reports/x/results.json");
     for cell in drowned["cells"].as_array_mut().unwrap() {
         cell["profile"]["slowdown"]["value"] = 3.0.into();
     }
-    place.write("drowned/results.json", &drowned.to_string());
-    place.run(&["report", "drowned/results.json", "--output", "out"]).expect_code(0);
-    let (before, after) = (place.page("reports/x"), place.page("out"));
+    project.write("drowned/results.json", &drowned.to_string());
+    project.run(&["report", "drowned/results.json", "--output", "out"]).expect_code(0);
+    let (before, after) = (project.page("reports/x"), project.page("out"));
     let table = |page: &str| {
         let lines = page.lines().skip_while(|line| !line.ends_with("fp32 by operator")).skip(1);
         lines.take_while(|line| line.starts_with('|')).map(str::to_owned).collect::<Vec<_>>().join("\n")
@@ -119,11 +119,11 @@ fn a_planted_operator_is_named_first() {
             )
         })
         .collect();
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "backend: {{ mock: {{ median: 10ms, noise: 0.5%, run_sd: 0.2% }} }}\nmodels: [net]\nvariants:\n  - {{ name: base, mock: {{ operators: {{ Conv: 60%, Gemm: 30% }} }} }}\n{variants}runs: 5\nmeasure: {{ profile: true }}\n"
     ));
-    place.run(&["x.yaml"]).expect_code(0);
-    let results = results(&place, "reports/x/results.json");
+    project.run(&["x.yaml"]).expect_code(0);
+    let results = results(&project, "reports/x/results.json");
     let explanations = results["explanations"].as_array().unwrap();
     let first: Vec<&str> = explanations.iter().filter_map(|found| found["rows"][0]["operator"].as_str()).collect();
     let planted: Vec<String> = (0..PLANTED).map(|index| format!("Planted{index}")).collect();
@@ -134,11 +134,11 @@ fn a_planted_operator_is_named_first() {
 
 #[test]
 fn without_a_profile_a_record_is_as_it_was() {
-    let place = Workplace::with_spec(TWO);
-    place.run(&["x.yaml", "--output", "plain"]).expect_code(0);
-    place.run(&["x.yaml", "--output", "profiled", "--profile"]).expect_code(0);
-    let (plain, profiled) = (results(&place, "plain/results.json"), results(&place, "profiled/results.json"));
-    assert!(!place.read("plain/results.json").contains("\"profile"), "nothing is said of what was not asked for");
+    let project = Project::with_spec(TWO);
+    project.run(&["x.yaml", "--output", "plain"]).expect_code(0);
+    project.run(&["x.yaml", "--output", "profiled", "--profile"]).expect_code(0);
+    let (plain, profiled) = (results(&project, "plain/results.json"), results(&project, "profiled/results.json"));
+    assert!(!project.read("plain/results.json").contains("\"profile"), "nothing is said of what was not asked for");
     let same = |cells: &Value| -> Vec<Value> {
         let fields = |cell: &Value| ["id", "definition", "metrics", "runs"].map(|field| cell[field].clone());
         cells.as_array().unwrap().iter().map(|cell| fields(cell).to_vec().into()).collect()
@@ -151,10 +151,10 @@ fn a_profile_that_fails_leaves_the_measurement() {
     for kind in ["error", "crash", "garbage"] {
         let runs: Vec<String> = (8..40).map(|run| run.to_string()).collect();
         let fail = format!("fail: {{ kind: {kind}, at: measure, runs: [{}] }}", runs.join(", "));
-        let place = Workplace::with_spec(&TWO.replace("scale: 0.6,", &format!("scale: 0.6, {fail},")));
-        let done = place.run(&["x.yaml", "--profile"]).expect_code(0);
+        let project = Project::with_spec(&TWO.replace("scale: 0.6,", &format!("scale: 0.6, {fail},")));
+        let done = project.run(&["x.yaml", "--profile"]).expect_code(0);
         assert!(done.stdout.contains("int8: no profile: "), "{}", done.stdout);
-        let results = results(&place, "reports/x/results.json");
+        let results = results(&project, "reports/x/results.json");
         let cells = results["cells"].as_array().unwrap();
         assert_eq!(
             (cells[0]["profile"]["processes"].clone(), cells[1]["status"].clone()),
@@ -166,17 +166,17 @@ fn a_profile_that_fails_leaves_the_measurement() {
 
 #[test]
 fn a_diff_names_the_operators() {
-    let place = Workplace::with_spec(TWO);
-    place.run(&["x.yaml", "--profile", "--output", "old"]).expect_code(0);
-    place.write(
+    let project = Project::with_spec(TWO);
+    project.run(&["x.yaml", "--profile", "--output", "old"]).expect_code(0);
+    project.write(
         "x.yaml",
         &TWO.replace("name: fp32, mock: { ", "name: fp32, mock: { scale: 1.3, ")
             .replace("Conv: 80%, Relu: 15%", "Conv: 60%, Relu: 38%"),
     );
-    place.run(&["x.yaml", "--profile", "--output", "new"]).expect_code(0);
-    let done = place.run(&["diff", "old", "new"]).expect_code(0);
+    project.run(&["x.yaml", "--profile", "--output", "new"]).expect_code(0);
+    let done = project.run(&["diff", "old", "new"]).expect_code(0);
     assert!(done.stdout.contains("fp32: Relu +3.44 ms"), "{}", done.stdout);
-    let json: Value = serde_json::from_str(&place.run(&["diff", "old", "new", "--json"]).stdout).unwrap();
+    let json: Value = serde_json::from_str(&project.run(&["diff", "old", "new", "--json"]).stdout).unwrap();
     assert!(json.to_string().contains("\"operator\":\"Relu\""), "{json}");
 }
 
@@ -184,42 +184,42 @@ fn a_diff_names_the_operators() {
 fn goals_and_gates_may_name_the_time_of_an_operator() {
     let asked =
         "goals: [{ metric: operator.Conv.self, max: 7ms }]\ngate: [{ metric: operator.Conv.self, worse_by: 5% }]\n";
-    let place = Workplace::with_spec(&format!("{TWO}{asked}"));
-    let refused = place.run(&["x.yaml"]).expect_code(2);
+    let project = Project::with_spec(&format!("{TWO}{asked}"));
+    let refused = project.run(&["x.yaml"]).expect_code(2);
     assert!(refused.stderr.contains("`operator.Conv.self` comes from a profile"), "{}", refused.stderr);
-    let missed = place.run(&["x.yaml", "--profile", "--output", "old"]).expect_code(4);
-    let told = "MISSED: Conv time <= 7 ms: met by int8; missed by fp32";
-    assert!(missed.stdout.contains(told), "{}", missed.stdout);
-    place.write("x.yaml", &format!("{TWO}{asked}").replace("Conv: 80%, Relu: 15%", "Conv: 90%, Relu: 5%"));
-    place.run(&["x.yaml", "--profile", "--output", "new"]).expect_code(4);
-    let fallen = place.run(&["diff", "old", "new", "--gate", "--metric", "operator.Conv.self"]).expect_code(4);
+    let missed = project.run(&["x.yaml", "--profile", "--output", "old"]).expect_code(4);
+    let expected = "MISSED: Conv time <= 7 ms: met by int8; missed by fp32";
+    assert!(missed.stdout.contains(expected), "{}", missed.stdout);
+    project.write("x.yaml", &format!("{TWO}{asked}").replace("Conv: 80%, Relu: 15%", "Conv: 90%, Relu: 5%"));
+    project.run(&["x.yaml", "--profile", "--output", "new"]).expect_code(4);
+    let fallen = project.run(&["diff", "old", "new", "--gate", "--metric", "operator.Conv.self"]).expect_code(4);
     assert!(fallen.stdout.contains("Conv time"), "{}", fallen.stdout);
 }
 
 #[test]
 fn a_profile_is_kept_where_a_record_is_moved_or_merged() {
-    let place = Workplace::with_spec(&TWO.replace("models: [net]", "models: [net, other]"));
+    let project = Project::with_spec(&TWO.replace("models: [net]", "models: [net, other]"));
     for shard in ["1/2", "2/2"] {
-        place.run(&["x.yaml", "--profile", "--shard", shard]).expect_code(0);
+        project.run(&["x.yaml", "--profile", "--shard", shard]).expect_code(0);
     }
-    let records: Vec<String> = std::fs::read_dir(place.path(".perfrun/records/x"))
+    let records: Vec<String> = std::fs::read_dir(project.path(".perfrun/records/x"))
         .unwrap()
         .map(|entry| entry.unwrap().path().to_string_lossy().into_owned())
         .collect();
     for (index, record) in records.iter().enumerate() {
         assert!(std::path::Path::new(record).join("profile.parquet").is_file());
-        place.run(&["export", record, &format!("{index}.tar.zst")]).expect_code(0);
+        project.run(&["export", record, &format!("{index}.tar.zst")]).expect_code(0);
     }
-    place.run(&["merge", &records[0], &records[1], "--output", "merged"]).expect_code(0);
-    let results = results(&place, "merged/results.json");
+    project.run(&["merge", &records[0], &records[1], "--output", "merged"]).expect_code(0);
+    let results = results(&project, "merged/results.json");
     assert_eq!(results["explanations"].as_array().map(Vec::len), Some(2), "{}", results["explanations"]);
 }
 
 #[test]
 fn a_size_of_a_profile_is_checked() {
     let with = |profile: &str| {
-        let place = Workplace::with_spec(&format!("{TWO}measure: {{ profile: {profile} }}\n"));
-        let done = place.run(&["validate", "x.yaml"]);
+        let project = Project::with_spec(&format!("{TWO}measure: {{ profile: {profile} }}\n"));
+        let done = project.run(&["validate", "x.yaml"]);
         (done.code, done.stderr)
     };
     for good in ["true", "false", "{ processes: 3 }", "{ inferences: 50 }"] {
@@ -235,22 +235,22 @@ fn a_size_of_a_profile_is_checked() {
 #[test]
 fn a_real_model_is_profiled() {
     let library = need!(onnxruntime);
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "models: [\"zoo:bert_tiny\"]\ninputs: { batch: 1, sequence: 16 }\nvariants: [fp32, { name: plain, graph_optimization: disabled }]\nruns: 5\nmeasure: { profile: { processes: 2 }, warmup: { max_time: 200ms }, stop: { mode: samples, count: 20 } }\n",
     );
-    let run = place.command(&["x.yaml"]).env("ORT_DYLIB_PATH", library).output().unwrap();
+    let run = project.command(&["x.yaml"]).env("ORT_DYLIB_PATH", library).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let results = results(&place, "reports/x/results.json");
+    let results = results(&project, "reports/x/results.json");
     for cell in results["cells"].as_array().unwrap() {
         let profile = &cell["profile"];
         let all = sum(&profile["operators"], "time") + number(&profile["between"]["value"]);
         assert_near(all, number(&cell["metrics"]["latency_ns"]["value"]));
         assert!(profile["operators"].to_string().contains("MatMul"), "{profile}");
-        let trace = place.run(&["report", "x", "--trace", cell["id"].as_str().unwrap()]).expect_code(0);
+        let trace = project.run(&["report", "x", "--trace", cell["id"].as_str().unwrap()]).expect_code(0);
         let events: Value = serde_json::from_str(&trace.stdout).unwrap();
         let runs = events.as_array().unwrap().iter().filter(|event| event["name"] == "model_run").count();
         assert!(runs as u64 >= profile["inferences"].as_u64().unwrap(), "{runs}");
     }
-    let none = place.run(&["report", "x", "--trace", "nothing"]).expect_code(2);
+    let none = project.run(&["report", "x", "--trace", "nothing"]).expect_code(2);
     assert!(none.stderr.contains("no cell `nothing` has a trace"), "{}", none.stderr);
 }

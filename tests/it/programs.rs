@@ -1,4 +1,4 @@
-//! Programs in place of perfrun's own worker: adapters in Python, from the specification to the report, and bad ones.
+//! Programs instead of perfrun's own worker: adapters in Python, from the specification to the report, and bad ones.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use record::Outcome;
 
 use crate::need::need;
-use crate::support::Workplace;
+use crate::support::Project;
 
 const SHORT: &str = "measure: { warmup: { mode: samples, count: 2 }, stop: { mode: samples, count: 5 } }\n";
 
@@ -28,32 +28,32 @@ class Adapter:
 "#;
 
 /// `net` from Python on the CPU, as a function and by an adapter, with labels.
-fn place(python: &str, rest: &str) -> Workplace {
+fn a_project(python: &str, rest: &str) -> Project {
     let text = format!(
         "models: [{{ name: net, python: 'mine:predict', takes: {{ x: [batch, 4] }} }}]\ninputs: {{ batch: 2 }}\n\
          dataset: {{ file: data.npz, labels: labels }}\nruntimes:\n  - {{ name: functions, adapter: callable, python: {python} }}\n  \
          - {{ name: own, adapter: own.py, python: {python} }}\n\
          variants: [{{ name: plain, runtime: functions }}, {{ name: other, runtime: own }}]\n{SHORT}{rest}"
     );
-    let place = Workplace::with_spec(&text);
-    place.write("mine.py", FUNCTION);
-    place.write("own.py", ADAPTER);
+    let project = Project::with_spec(&text);
+    project.write("mine.py", FUNCTION);
+    project.write("own.py", ADAPTER);
     let data = "import numpy, mine; x = numpy.random.default_rng(0).standard_normal((20, 4)).astype('f'); \
                 numpy.savez('data.npz', x=x, labels=(x @ mine.W).argmax(1))";
-    assert!(Command::new(python).args(["-c", data]).current_dir(place.root()).status().unwrap().success());
-    place
+    assert!(Command::new(python).args(["-c", data]).current_dir(project.root()).status().unwrap().success());
+    project
 }
 
-fn results(place: &Workplace) -> serde_json::Value {
-    serde_json::from_str(&place.read("reports/x/results.json")).unwrap()
+fn results(project: &Project) -> serde_json::Value {
+    serde_json::from_str(&project.read("reports/x/results.json")).unwrap()
 }
 
 #[test]
 fn an_adapter_goes_from_the_specification_to_the_verdict() {
     let python = need!(numpy);
-    let place = place(python, "runs: 5\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let results = results(&place);
+    let project = a_project(python, "runs: 5\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let results = results(&project);
     for cell in results["cells"].as_array().unwrap() {
         assert_eq!((&cell["status"], &cell["metrics"]["latency_ns"]["n"]), (&"measured".into(), &5.into()), "{cell}");
         for metric in ["load_ns", "cpu_time_ns", "peak_rss_bytes"] {
@@ -66,33 +66,33 @@ fn an_adapter_goes_from_the_specification_to_the_verdict() {
     let runtimes = &results["provenance"]["subject"]["runtimes"];
     assert_eq!((&runtimes[0]["name"], &runtimes[1]["version"]), (&"functions".into(), &"1.0".into()), "{runtimes}");
     assert!(runtimes[1]["build"].as_str().unwrap().contains("numpy"));
-    let page = place.read("reports/x/report.md");
+    let page = project.read("reports/x/report.md");
     assert!(page.contains("own (1.0)"), "{page}");
     // What a program imports nobody knows, so that nothing counts as unchanged.
-    let diff = place.run(&["diff", "reports/x", "reports/x"]).expect_code(0);
+    let diff = project.run(&["diff", "reports/x", "reports/x"]).expect_code(0);
     assert!(!diff.stdout.contains("unchanged"), "{}", diff.stdout);
 }
 
 #[test]
 fn an_adapter_is_interrupted_and_resumed() {
     let python = need!(numpy);
-    let place = place(python, "runs: 3\n");
+    let project = a_project(python, "runs: 3\n");
     // The interrupt comes in the second block, from below; the run under way ends before perfrun does.
     let interrupts = "import os, signal\nif os.path.exists('count'):\n    n = int(open('count').read()) + 1\n    open('count', 'w').write(str(n))\n    if n == 6:\n        os.kill(os.getppid(), signal.SIGINT)\n";
-    place.write("own.py", &format!("{interrupts}{ADAPTER}"));
-    place.write("count", "0");
-    place.run(&["x.yaml"]).expect_code(130);
-    std::fs::remove_file(place.path("count")).unwrap();
-    place.run(&["x.yaml", "--resume"]).expect_code(0);
-    let record = place.record("x");
-    assert_eq!(record.manifest.findings.sessions.len(), 2);
+    project.write("own.py", &format!("{interrupts}{ADAPTER}"));
+    project.write("count", "0");
+    project.run(&["x.yaml"]).expect_code(130);
+    std::fs::remove_file(project.path("count")).unwrap();
+    project.run(&["x.yaml", "--resume"]).expect_code(0);
+    let record = project.record("x");
+    assert_eq!(record.manifest.findings.invocations.len(), 2);
     assert!(record.runs.iter().all(|run| run.outcome == Outcome::Completed));
     // Another adapter would be another program.
-    std::fs::remove_dir_all(place.path(".perfrun/records")).unwrap();
-    place.write("count", "0");
-    place.run(&["x.yaml"]).expect_code(130);
-    place.write("own.py", ADAPTER);
-    let refused = place.run(&["x.yaml", "--resume"]).expect_code(2);
+    std::fs::remove_dir_all(project.path(".perfrun/records")).unwrap();
+    project.write("count", "0");
+    project.run(&["x.yaml"]).expect_code(130);
+    project.write("own.py", ADAPTER);
+    let refused = project.run(&["x.yaml", "--resume"]).expect_code(2);
     assert!(refused.stderr.contains("the program of the runtime `own`"), "{}", refused.stderr);
 }
 
@@ -121,17 +121,17 @@ const AROUND: &str = "import gc, os\nfrom perfrun import channel\nclass worker:\
 #[test]
 fn bad_adapters_are_failed_runs_with_their_reason_and_the_rest_goes_on() {
     let python = need!(numpy);
-    let place = place(python, "runs: 1\n");
+    let project = a_project(python, "runs: 1\n");
     for (index, (method, does, _)) in BAD.iter().enumerate() {
         let class = format!(
             "class Bad(Adapter):\n    def {method}(self, *given):\n        {does}\n        return super().{method}(*given)\nAdapter = Bad\n"
         );
-        place.write(&format!("bad{index}.py"), &format!("{AROUND}{ADAPTER}{class}"));
+        project.write(&format!("bad{index}.py"), &format!("{AROUND}{ADAPTER}{class}"));
     }
     let runtimes: String =
         (0..BAD.len()).map(|index| format!("  - {{ adapter: bad{index}.py, python: {python} }}\n")).collect();
     let variants: String = (0..BAD.len()).map(|index| format!("  - {{ runtime: bad{index} }}\n")).collect();
-    place.write(
+    project.write(
         "y.yaml",
         &format!(
             "models: [{{ name: net, python: 'mine:predict', takes: {{ x: [batch, 4] }} }}]\ninputs: {{ batch: 2 }}\nruns: 1\n\
@@ -139,8 +139,8 @@ fn bad_adapters_are_failed_runs_with_their_reason_and_the_rest_goes_on() {
              - {{ name: plain, runtime: functions }}\n{variants}"
         ),
     );
-    place.run(&["y.yaml"]).expect_code(3);
-    let record = place.record("y");
+    project.run(&["y.yaml"]).expect_code(3);
+    let record = project.record("y");
     let messages: Vec<String> =
         record.runs.iter().filter_map(|run| run.failure.as_ref()).map(|it| it.message.clone()).collect();
     for (method, does, says) in &BAD {
@@ -156,32 +156,32 @@ fn bad_adapters_are_failed_runs_with_their_reason_and_the_rest_goes_on() {
 #[test]
 fn what_is_missing_is_a_skip_and_an_error_where_it_is_required() {
     let python = need!(numpy);
-    let place = place(python, "runs: 1\n");
-    place.write("own.py", "import nowhere\n");
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = a_project(python, "runs: 1\n");
+    project.write("own.py", "import nowhere\n");
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("own: nowhere is not installed"), "{}", done.stderr);
     assert!(done.stderr.contains("-m pip install nowhere"), "{}", done.stderr);
-    let refused = place.run(&["x.yaml", "--require-devices"]).expect_code(2);
+    let refused = project.run(&["x.yaml", "--require-devices"]).expect_code(2);
     assert!(refused.stderr.contains("own: nowhere is not installed"), "{}", refused.stderr);
-    let text = place.read("x.yaml").replace(&format!("own.py, python: {python}"), "own.py, python: ./no/python");
-    place.write("x.yaml", &text);
-    place.run(&["validate", "x.yaml"]).expect_code(0);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let text = project.read("x.yaml").replace(&format!("own.py, python: {python}"), "own.py, python: ./no/python");
+    project.write("x.yaml", &text);
+    project.run(&["validate", "x.yaml"]).expect_code(0);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("own: cannot start"), "{}", done.stderr);
 }
 
 #[test]
 fn options_are_checked_where_they_stand() {
-    let place = Workplace::new();
-    place.write("own.py", "");
-    place.write("own.json", r#"{"options":{"type":"object","properties":{"depth":{"type":"integer"}}}}"#);
+    let project = Project::new();
+    project.write("own.py", "");
+    project.write("own.json", r#"{"options":{"type":"object","properties":{"depth":{"type":"integer"}}}}"#);
     let refused = |variant: &str, says: &str| {
         let text = format!(
             "models: [{{ name: net, python: 'm:f', takes: {{ x: [4] }} }}]\nruntimes: [{{ name: torch, adapter: pytorch }}, {{ adapter: own.py }}, 1.31.1]\n\
              variants: [{{ name: a, runtime: torch }}, {{ name: o, runtime: own }}, {variant}]\n"
         );
-        place.write("x.yaml", &text);
-        let done = place.run(&["validate", "x.yaml"]).expect_code(2);
+        project.write("x.yaml", &text);
+        let done = project.run(&["validate", "x.yaml"]).expect_code(2);
         assert!(done.stderr.contains(says), "`{says}` is not in {}", done.stderr);
     };
     refused("{ runtime: torch, options: { mod: compile } }", "`mod` is no option of `torch`");
@@ -196,12 +196,12 @@ fn options_are_checked_where_they_stand() {
     refused("{ runtime: own, options: { depth: deep } }", "\"deep\" is not of type \"integer\"");
     refused("{ name: b, options: { mode: eager } }", "`options` has no effect on ONNX Runtime");
     refused("{ runtime: trch }", "did you mean `torch`?");
-    place.write("x.yaml", "models: [m.onnx]\nruntimes: [{ adapter: pytorhc }]\n");
-    let done = place.run(&["validate", "x.yaml"]).expect_code(2);
+    project.write("x.yaml", "models: [m.onnx]\nruntimes: [{ adapter: pytorhc }]\n");
+    let done = project.run(&["validate", "x.yaml"]).expect_code(2);
     assert!(done.stderr.contains("did you mean `pytorch`?"), "{}", done.stderr);
 }
 
-/// A mistake of published benchmarks, planted in an adapter, and the code that tells it.
+/// A mistake of published benchmarks, planted in an adapter, and the code that reports it.
 const PLANTED: [(&str, &str, &str); 4] = [
     // The device is not waited for: a thread works on after `call`, and the outputs wait for it.
     (
@@ -242,37 +242,37 @@ fn mistakes_of_published_benchmarks_are_told() {
     });
 }
 
-fn mistake_is_told(python: &str, (name, class, told): (&str, &str, &str)) {
-    let place = place(python, "");
-    place.write("own.py", &format!("{ADAPTER}{class}Adapter = Planted\n"));
+fn mistake_is_told(python: &str, (name, class, expected): (&str, &str, &str)) {
+    let project = a_project(python, "");
+    project.write("own.py", &format!("{ADAPTER}{class}Adapter = Planted\n"));
     let device = if name == "silent_cpu" { "webgpu" } else { "cpu" };
-    place.write(
+    project.write(
         "x.yaml",
         &format!(
             "models: [{{ name: net, python: 'mine:predict', takes: {{ x: [batch, 4] }} }}]\ninputs: {{ batch: 2 }}\nruns: 1\n\
              {SHORT}devices: {device}\nruntimes: [{{ adapter: own.py, python: {python} }}]\n"
         ),
     );
-    let done = place.run(&["x.yaml"]);
-    let record = place.record("x");
+    let done = project.run(&["x.yaml"]);
+    let record = project.record("x");
     let of_block = record.runs.last().unwrap();
     let codes = &of_block.warnings;
     let failed =
-        record.runs.iter().filter_map(|run| run.failure.as_ref()).any(|failure| failure.message.contains(told));
-    assert!(codes.iter().any(|code| code == told) || failed, "{name}: {codes:?} {}", done.stderr);
+        record.runs.iter().filter_map(|run| run.failure.as_ref()).any(|failure| failure.message.contains(expected));
+    assert!(codes.iter().any(|code| code == expected) || failed, "{name}: {codes:?} {}", done.stderr);
 }
 
 #[test]
 fn a_network_of_torch_and_its_export_agree() {
     let python = need!(torch);
     let _library: &PathBuf = need!(onnxruntime);
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "models:\n  - name: squeezenet\n    python: torchvision.models:squeezenet1_1\n    args: {{ weights: null, num_classes: 10 }}\n    \
          takes: {{ x: [batch, 3, 64, 64] }}\ninputs: {{ batch: 2 }}\nruns: 1\n{SHORT}runtimes: [1.31.1, {{ name: torch, adapter: pytorch, python: {python} }}]\n\
          variants:\n  - {{ name: eager, runtime: torch }}\n  - {{ name: script, runtime: torch, options: {{ mode: torchscript }} }}\n  - {{ name: ort, runtime: 1.31.1 }}\n"
     ));
-    place.run(&["x.yaml"]).expect_code(0);
-    let results = results(&place);
+    project.run(&["x.yaml"]).expect_code(0);
+    let results = results(&project);
     let cells = results["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 3);
     // The export on ONNX Runtime is the reference.

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use record::{Arm, PassFindings, Record};
+use record::{PassFindings, Record, RunKind};
 
 use crate::accuracy::scored;
 use crate::designs::begin_in;
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 #[test]
 fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\nbudget: 1h\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let folder = place.record_folder("x");
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\nbudget: 1h\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let folder = project.record_folder("x");
     let record = Record::open(&folder).unwrap();
     assert!(record.manifest.write(&folder).is_err(), "what is there stays");
     let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
@@ -36,63 +36,63 @@ fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
     let mut content: serde_json::Value = serde_json::from_str(&text).unwrap();
     content.as_object_mut().unwrap().remove("sha256");
     std::fs::write(folder.join("complete.json"), content.to_string()).unwrap();
-    let sessions = record.manifest.findings.sessions.clone();
-    let left = PassFindings { sessions, complete: true, ..PassFindings::default() };
+    let invocations = record.manifest.findings.invocations.clone();
+    let left = PassFindings { invocations, complete: true, ..PassFindings::default() };
     assert_eq!(Record::open(&folder).unwrap().manifest.findings, left);
 }
 
 /// A record that has begun, with what the passes of another one found; `change` is done to the text of each file.
-fn resumed(place: &Workplace, change: impl Fn(&str, String) -> Option<String>) -> (Record, String) {
-    place.run(&["x.yaml"]).expect_code(0);
-    let whole = place.record_folder("x");
+fn resumed(project: &Project, change: impl Fn(&str, String) -> Option<String>) -> (Record, String) {
+    project.run(&["x.yaml"]).expect_code(0);
+    let whole = project.record_folder("x");
     let found: Vec<(String, String)> = std::fs::read_dir(whole.join("passes"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
         .collect();
     std::fs::remove_dir_all(whole).unwrap();
-    let folder = begin_in(place);
+    let folder = begin_in(project);
     std::fs::create_dir(folder.join("passes")).unwrap();
     for (name, text) in found {
         if let Some(text) = change(&name, text) {
             std::fs::write(folder.join("passes").join(format!("{name}.json")), text).unwrap();
         }
     }
-    let said = place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0).stderr;
+    let said = project.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0).stderr;
     (Record::open(&folder).unwrap(), said)
 }
 
 #[test]
 fn a_record_goes_on_with_the_variables_that_it_began_with() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
-    let folder = begin_in(&place);
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    let folder = begin_in(&project);
     let resume = ["run", "--resume", folder.to_str().unwrap()];
-    let mut command = place.command(&resume);
+    let mut command = project.command(&resume);
     let refused = Done::from(command.env("MKL_NUM_THREADS", "3").output().unwrap()).expect_code(2);
     assert!(refused.stderr.contains("MKL_NUM_THREADS (unset -> 3) has changed"), "{}", refused.stderr);
     // Which device a scheduler gives is not of that kind.
-    let mut command = place.command(&resume);
+    let mut command = project.command(&resume);
     Done::from(command.env("CUDA_VISIBLE_DEVICES", "1").output().unwrap()).expect_code(0);
 }
 
 #[test]
 fn a_rehearsal_that_is_over_is_not_repeated() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
     let change = |_: &str, text: String| Some(text.replace("1\n  ]", "3\n  ]"));
-    let (record, _) = resumed(&place, change);
+    let (record, _) = resumed(&project, change);
     assert_eq!(record.manifest.iterations(), [3]);
-    assert!(record.runs.iter().all(|run| run.arm != Arm::Pilot && run.iterations == 3));
+    assert!(record.runs.iter().all(|run| run.kind != RunKind::Rehearsal && run.iterations == 3));
 }
 
 #[test]
 fn outputs_that_were_compared_are_not_compared_again() {
     let spec = "backend: mock\nmodels: [m]\nvariants: [a, { name: b, mock: { differ: 0.1% } }]\nruns: 2\n";
-    let place = Workplace::with_spec(spec);
-    let (record, _) = resumed(&place, |name, text| {
+    let project = Project::with_spec(spec);
+    let (record, _) = resumed(&project, |name, text| {
         (name == "outputs").then(|| text.replace("\"input_sets\": ", "\"input_sets\": 70"))
     });
     assert!(record.manifest.fidelity().iter().all(|known| known.fidelity.input_sets >= 700), "{record:?}");
-    assert!(record.runs.iter().any(|run| run.arm == Arm::Pilot) && !record.folder.join("outputs").exists());
+    assert!(record.runs.iter().any(|run| run.kind == RunKind::Rehearsal) && !record.folder.join("outputs").exists());
 }
 
 #[test]
@@ -107,18 +107,18 @@ fn data_that_were_run_over_are_not_run_over_again() {
 #[test]
 fn a_machine_that_was_good_enough_is_not_asked_again() {
     let spec = "backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\nrequire: { grade: C }\n";
-    let place = Workplace::with_spec(spec);
-    let (record, said) = resumed(&place, |name, text| (name == "requirements").then_some(text));
+    let project = Project::with_spec(spec);
+    let (record, said) = resumed(&project, |name, text| (name == "requirements").then_some(text));
     assert!(!said.contains("\nrequire "), "{said}");
     assert!(record.manifest.findings.requirements.is_some());
     std::fs::remove_dir_all(&record.folder).unwrap();
-    let said = place.run(&["x.yaml"]).expect_code(0).stderr;
+    let said = project.run(&["x.yaml"]).expect_code(0).stderr;
     assert!(said.contains("\nrequire "), "asked where it was not yet: {said}");
 }
 
 /// `perfrun report` of a record says that a file of it is damaged, and why.
-fn refused(place: &Workplace, folder: &Path, expected: &str) {
-    let said = place.run(&["report", folder.to_str().unwrap()]).expect_code(2).stderr;
+fn refused(project: &Project, folder: &Path, expected: &str) {
+    let said = project.run(&["report", folder.to_str().unwrap()]).expect_code(2).stderr;
     // Lines are folded at the terminal's width.
     let said = said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
     assert!(said.contains(expected) && !said.contains("panicked"), "{expected}: {said}");
@@ -126,26 +126,26 @@ fn refused(place: &Workplace, folder: &Path, expected: &str) {
 
 #[test]
 fn a_flipped_bit_of_a_table_is_told_with_the_tables_name() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let folder = place.record_folder("x");
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let folder = project.record_folder("x");
     for table in ["cells.parquet", "metrics.parquet", "runs.parquet", "samples.parquet"] {
         let path = folder.join(table);
         let whole = std::fs::read(&path).unwrap();
         let mut flipped = whole.clone();
         flipped[whole.len() / 2] ^= 0x10;
         std::fs::write(&path, flipped).unwrap();
-        refused(&place, &folder, &format!("{table} is damaged: its SHA-256 is not the one in complete.json"));
+        refused(&project, &folder, &format!("{table} is damaged: its SHA-256 is not the one in complete.json"));
         std::fs::write(path, whole).unwrap();
     }
-    place.run(&["report", folder.to_str().unwrap()]).expect_code(0);
+    project.run(&["report", folder.to_str().unwrap()]).expect_code(0);
 }
 
 #[test]
 fn a_table_of_a_record_without_sums_does_not_panic_whatever_it_holds() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let folder = place.record_folder("x");
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let folder = project.record_folder("x");
     std::fs::write(folder.join("complete.json"), "{\"format\": 2}").unwrap();
     let path = folder.join("runs.parquet");
     let whole = std::fs::read(&path).unwrap();
@@ -162,10 +162,10 @@ fn a_table_of_a_record_without_sums_does_not_panic_whatever_it_holds() {
 
 #[test]
 fn runs_that_the_plan_does_not_have_do_not_count() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let run = place.record("x").runs.into_iter().find(|run| run.arm == Arm::Main).unwrap();
-    let folder = &begin_in(&place);
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let run = project.record("x").runs.into_iter().find(|run| run.kind == RunKind::Main).unwrap();
+    let folder = &begin_in(&project);
     let journal = folder.join("journal");
     std::fs::create_dir_all(&journal).unwrap();
     let name = &format!("{}-main-0.json", run.cell);
@@ -173,20 +173,20 @@ fn runs_that_the_plan_does_not_have_do_not_count() {
     std::fs::write(journal.join(name), &text).unwrap();
     let copy = journal.join("copy.json");
     std::fs::write(&copy, &text).unwrap();
-    refused(&place, folder, &format!("copy.json is damaged: it holds the run of {name}"));
+    refused(&project, folder, &format!("copy.json is damaged: it holds the run of {name}"));
     std::fs::remove_file(copy).unwrap();
     let mut run: serde_json::Value = serde_json::from_str(&text).unwrap();
     run["run"] = 200.into();
     let other = name.replace("main-0", "main-200");
     std::fs::write(journal.join(&other), run.to_string()).unwrap();
-    refused(&place, folder, &format!("the run {} is not in its plan", other.trim_end_matches(".json")));
+    refused(&project, folder, &format!("the run {} is not in its plan", other.trim_end_matches(".json")));
 }
 
 #[test]
 fn a_manifest_that_asks_too_much_or_holds_markup_is_damaged() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
-    place.run(&["x.yaml"]).expect_code(0);
-    let folder = place.record_folder("x");
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    project.run(&["x.yaml"]).expect_code(0);
+    let folder = project.record_folder("x");
     std::fs::write(folder.join("complete.json"), "{\"format\": 2}").unwrap();
     let path = folder.join("manifest.json");
     let whole = std::fs::read_to_string(&path).unwrap();
@@ -204,6 +204,6 @@ fn a_manifest_that_asks_too_much_or_holds_markup_is_damaged() {
         let mut content: serde_json::Value = serde_json::from_str(&whole).unwrap();
         *content.pointer_mut(place_of).unwrap() = value;
         std::fs::write(&path, content.to_string()).unwrap();
-        refused(&place, &folder, expected);
+        refused(&project, &folder, expected);
     }
 }

@@ -4,7 +4,7 @@ use judge::results::{Cell, Results, read};
 
 use crate::accuracy::{scores_and_labels, write_npz};
 use crate::designs::begin_in;
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 const STORED: &str = "the stored model on the CPU";
 
@@ -12,14 +12,14 @@ const STORED: &str = "the stored model on the CPU";
 const INEXACT: &str = "backend: mock\nmodels: [m]\ninputs: { batch: 8 }\ncompare: { aa: off }\n\
                        variants: [{ name: tf32, mock: { differ: 50%, scale: 0.5 } }, exact]\n";
 
-fn ran(spec: &str) -> (Workplace, Done) {
-    let place = Workplace::with_spec(spec);
-    let done = place.run(&["-v", "x.yaml"]).expect_code(0);
-    (place, done)
+fn ran(spec: &str) -> (Project, Done) {
+    let project = Project::with_spec(spec);
+    let done = project.run(&["-v", "x.yaml"]).expect_code(0);
+    (project, done)
 }
 
-fn results(place: &Workplace) -> Results {
-    read(&place.path("reports/x/results.json")).unwrap()
+fn results(project: &Project) -> Results {
+    read(&project.path("reports/x/results.json")).unwrap()
 }
 
 fn path(cell: &Cell) -> String {
@@ -29,7 +29,9 @@ fn path(cell: &Cell) -> String {
 /// For each cell that was compared whether it passes, and what it was compared with if that is said.
 fn compared(results: &Results) -> Vec<(String, bool, Option<&str>)> {
     let cells = results.cells.iter();
-    cells.filter_map(|of| Some((path(of), of.fidelity.as_ref()?.passes(), of.outputs_reference.as_deref()))).collect()
+    cells
+        .filter_map(|cell| Some((path(cell), cell.fidelity.as_ref()?.passes(), cell.outputs_reference.as_deref())))
+        .collect()
 }
 
 /// How many stored models were run for their outputs.
@@ -40,8 +42,8 @@ fn runs_apart(done: &Done) -> usize {
 
 #[test]
 fn without_an_exact_cell_the_stored_model_is_run_for_its_outputs() {
-    let (place, done) = ran(&format!("{INEXACT}devices: [cuda]\n"));
-    let results = results(&place);
+    let (project, done) = ran(&format!("{INEXACT}devices: [cuda]\n"));
+    let results = results(&project);
     let expected = [("m/b8/tf32/cuda:0", false), ("m/b8/exact/cuda:0", true)];
     let expected = expected.map(|(path, passes)| (path.to_owned(), passes, Some(STORED)));
     assert_eq!(compared(&results), expected);
@@ -49,22 +51,22 @@ fn without_an_exact_cell_the_stored_model_is_run_for_its_outputs() {
     let cosine = results.cells[1].fidelity.as_ref().unwrap().cosine.unwrap();
     assert!(cosine > 1.0 - 1e-9, "{cosine}");
     let sentence = format!("Outputs are compared with those of {STORED}.");
-    let (markdown, page) = (place.read("reports/x/report.md"), place.page("reports/x"));
+    let (markdown, page) = (project.read("reports/x/report.md"), project.page("reports/x"));
     for text in [&done.stdout, &markdown, &page] {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(&sentence), "{text}");
     }
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains(&format!("tf32 (differs from {STORED}: ")), "{answer}");
-    let outputs = place.record_folder("x").join("outputs");
+    let outputs = project.record_folder("x").join("outputs");
     assert!(!outputs.exists(), "they can be made again");
 }
 
 #[test]
 fn an_exact_cell_of_the_matrix_is_the_reference_of_all() {
     let spec = format!("{INEXACT}devices: [cuda, cpu]\n");
-    let (place, done) = ran(&spec);
-    let results = results(&place);
+    let (project, done) = ran(&spec);
+    let results = results(&project);
     let reference = Some("m/b8/exact/cpu");
     let expected = [("m/b8/tf32/cuda:0", false), ("m/b8/tf32/cpu", false), ("m/b8/exact/cuda:0", true)];
     let mut expected = expected.map(|(path, passes)| (path.to_owned(), passes, reference));
@@ -81,15 +83,15 @@ fn an_exact_cell_of_the_matrix_is_the_reference_of_all() {
 fn a_baseline_in_float32_on_the_cpu_is_the_reference_and_nothing_more_is_run() {
     let variants = "variants: [base, { name: near, mock: { differ: 0.001% } }, { name: far, mock: { differ: 50% } }]\n";
     let spec = format!("backend: mock\nmodels: [m, n]\ninputs: {{ batch: [1, 8] }}\n{variants}");
-    let (place, done) = ran(&spec);
-    let found = results(&place);
+    let (project, done) = ran(&spec);
+    let found = results(&project);
     assert!(found.cells.iter().all(|cell| cell.outputs_reference.is_none()) && found.differing.is_empty());
-    let record = place.record("x");
+    let record = project.record("x");
     let references = record.manifest.fidelity();
     assert!(references.iter().all(|known| known.reference.is_some() && known.no_reference.is_none()));
     assert_eq!((references.len(), runs_apart(&done)), (8, 0));
     assert!(!done.stdout.contains("compared with"), "{}", done.stdout);
-    let text = std::fs::read_to_string(place.record_folder("x").join("passes/outputs.json")).unwrap();
+    let text = std::fs::read_to_string(project.record_folder("x").join("passes/outputs.json")).unwrap();
     assert!(!text.contains("no_reference"), "{text}");
 }
 
@@ -97,8 +99,8 @@ fn a_baseline_in_float32_on_the_cpu_is_the_reference_and_nothing_more_is_run() {
 fn a_stored_model_that_does_not_run_on_the_cpu_leaves_the_baseline() {
     let spec = "backend: { mock: { fits: 1 } }\nmodels: [m]\ninputs: { batch: 8 }\ndevices: [cuda]\n\
                 variants: [{ name: base, mock: { fits: 8 } }, { name: other, mock: { fits: 8, differ: 50% } }]\n";
-    let (place, _) = ran(spec);
-    let results = results(&place);
+    let (project, _) = ran(spec);
+    let results = results(&project);
     assert_eq!(compared(&results), [("m/b8/other/cuda:0".to_owned(), false, None)]);
     let sentence = "m has no outputs of the stored model on the CPU (scripted: no memory for a batch of 8): \
                     its outputs are compared with the baseline's on the same device.";
@@ -107,13 +109,13 @@ fn a_stored_model_that_does_not_run_on_the_cpu_leaves_the_baseline() {
 
 #[test]
 fn a_stored_model_is_run_over_data_too() {
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "{INEXACT}devices: [cuda]\ndataset: {{ file: d.npz, labels: labels, metrics: [top1] }}\n"
     ));
     let (scores, labels) = scores_and_labels();
-    write_npz(&place, "d.npz", &[scores, labels]);
-    let done = place.run(&["x.yaml"]).expect_code(0);
-    let manifest = place.record("x").manifest;
+    write_npz(&project, "d.npz", &[scores, labels]);
+    let done = project.run(&["x.yaml"]).expect_code(0);
+    let manifest = project.record("x").manifest;
     assert_eq!(manifest.accuracy().len(), 2, "no variant of its own");
     let changes: Vec<f64> =
         manifest.accuracy().iter().map(|known| known.scores[0].change.unwrap().difference).collect();
@@ -128,13 +130,13 @@ fn a_stored_model_is_run_over_data_too() {
 #[test]
 fn a_record_that_goes_on_has_the_same_reference() {
     let spec = format!("{INEXACT}devices: [cuda]\n");
-    let place = Workplace::with_spec(&spec);
-    let begun = begin_in(&place);
+    let project = Project::with_spec(&spec);
+    let begun = begin_in(&project);
     let resume = ["-v", "run", "--resume", begun.to_str().unwrap()];
-    assert_eq!(runs_apart(&place.run(&resume).expect_code(0)), 1);
+    assert_eq!(runs_apart(&project.run(&resume).expect_code(0)), 1);
     let found = std::fs::read_to_string(begun.join("passes/outputs.json")).unwrap();
 
-    let other = Workplace::with_spec(&spec);
+    let other = Project::with_spec(&spec);
     let begun = begin_in(&other);
     std::fs::create_dir_all(begun.join("passes")).unwrap();
     std::fs::write(begun.join("passes/outputs.json"), &found).unwrap();
@@ -148,9 +150,9 @@ fn a_record_that_goes_on_has_the_same_reference() {
 fn a_stored_model_that_failed_is_not_tried_with_more() {
     let spec = "backend: { mock: { fits: 1 } }\nmodels: [m]\ninputs: { batch: [16, 8, 1] }\ndevices: [cuda]\n\
                 variants: [{ name: base, mock: { fits: 16 } }]\n";
-    let (place, done) = ran(spec);
+    let (project, done) = ran(spec);
     assert_eq!(runs_apart(&done), 2, "of batches 1 and 8");
-    let manifest = place.record("x").manifest;
+    let manifest = project.record("x").manifest;
     assert_eq!(manifest.fidelity().len(), 1);
     let problems: Vec<&str> = {
         let found = manifest.findings.outputs.iter().flat_map(|found| &found.not_compared);
@@ -161,14 +163,14 @@ fn a_stored_model_that_failed_is_not_tried_with_more() {
         format!("Outputs of m are compared with those of {STORED}."),
         format!("m has no outputs of {STORED} ({}): its outputs are compared with nothing.", problems[0]),
     ];
-    assert_eq!(results(&place).differing, sentences);
+    assert_eq!(results(&project).differing, sentences);
 }
 
 #[test]
 fn inputs_that_differ_in_load_share_a_stored_model() {
     let load = "measure: { load: { clients: [1, 2] } }\nruns: 2\n";
-    let (place, done) = ran(&format!("{INEXACT}devices: [cuda]\n{load}"));
-    let results = results(&place);
+    let (project, done) = ran(&format!("{INEXACT}devices: [cuda]\n{load}"));
+    let results = results(&project);
     assert_eq!(compared(&results).len(), 4);
     assert!(results.cells.iter().all(|cell| cell.outputs_reference.as_deref() == Some(STORED)));
     assert_eq!(runs_apart(&done), 1);
@@ -176,12 +178,12 @@ fn inputs_that_differ_in_load_share_a_stored_model() {
 
 #[test]
 fn neither_a_quick_look_nor_a_search_runs_a_stored_model() {
-    let place = Workplace::with_spec(&format!("{INEXACT}devices: [cuda]\n"));
-    let done = place.run(&["-v", "--quick", "x.yaml"]).expect_code(0);
+    let project = Project::with_spec(&format!("{INEXACT}devices: [cuda]\n"));
+    let done = project.run(&["-v", "--quick", "x.yaml"]).expect_code(0);
     assert_eq!(runs_apart(&done), 0);
-    let (place, done) = ran(&format!("{}devices: [cuda]\n", INEXACT.replace("batch: 8", "batch: best")));
+    let (project, done) = ran(&format!("{}devices: [cuda]\n", INEXACT.replace("batch: 8", "batch: best")));
     assert_eq!(runs_apart(&done), 0);
-    assert!(results(&place).cells.iter().all(|cell| cell.outputs_reference.is_none()));
+    assert!(results(&project).cells.iter().all(|cell| cell.outputs_reference.is_none()));
 }
 
 /// Every exact cell is tried before the baseline, and a reference on another device is named. The order of devices does not
@@ -193,9 +195,9 @@ fn the_next_exact_cell_stands_in_for_one_that_failed() {
             "backend: mock\nmodels: [m]\ninputs: {{ batch: 8 }}\ndevices: [{devices}]\ncompare: {{ aa: off }}\n\
              variants: [{{ name: tf32, mock: {{ differ: 50% }} }}, {{ name: bad, mock: {{ fits: 1 }} }}, exact]\n"
         );
-        let place = Workplace::with_spec(&spec);
-        let done = place.run(&["-v", "x.yaml"]);
-        let results = results(&place);
+        let project = Project::with_spec(&spec);
+        let done = project.run(&["-v", "x.yaml"]);
+        let results = results(&project);
         assert!(compared(&results).iter().all(|(_, _, of)| *of == Some("m/b8/exact/cpu")), "{results:?}");
         assert_eq!((compared(&results).len(), runs_apart(&done)), (3, 0), "{}", done.stderr);
         assert_eq!(results.differing, ["Outputs are compared with those of exact on cpu."]);
@@ -225,16 +227,16 @@ fn a_reference_with_another_runtime_is_named_with_it() {
 /// What failed for the outputs is not run again over data.
 #[test]
 fn a_stored_model_that_failed_is_not_run_over_data() {
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "backend: { mock: { fits: 1 } }\nmodels: [m]\ninputs: { batch: 8 }\ndevices: [cuda]\n\
          variants: [{ name: base, mock: { fits: 8 } }, { name: other, mock: { fits: 8, differ: 50% } }]\n\
          dataset: { file: d.npz, labels: labels, metrics: [top1] }\n",
     );
     let (scores, labels) = scores_and_labels();
-    write_npz(&place, "d.npz", &[scores, labels]);
-    let done = place.run(&["-v", "x.yaml"]).expect_code(0);
+    write_npz(&project, "d.npz", &[scores, labels]);
+    let done = project.run(&["-v", "x.yaml"]).expect_code(0);
     assert_eq!(runs_apart(&done), 1);
-    let manifest = place.record("x").manifest;
+    let manifest = project.record("x").manifest;
     let accuracy = manifest.accuracy();
     assert!(accuracy[0].scores[0].change.is_none() && accuracy[0].problem.is_none(), "{accuracy:?}");
     assert!(accuracy[1].scores[0].change.is_some(), "against the baseline");

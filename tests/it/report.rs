@@ -88,8 +88,8 @@ fn every_outcome_is_explained() {
     }
     words.extend([Absent, Fails, Holds, Open].map(|standing| standing.word().to_owned()));
     words.extend([Flat, NoSteadyState, Slowdown, Warmup].map(|course| course.words().to_owned()));
-    let others = ["stored", "custom_ops", "unrelated", "not told apart", "agree", "differ", "close", "not judged"];
-    words.extend(others.map(str::to_owned));
+    let further = ["stored", "custom_ops", "unrelated", "not told apart", "agree", "differ", "close", "not judged"];
+    words.extend(further.map(str::to_owned));
     let unknown: Vec<&String> = words.iter().filter(|word| explain(word).is_err()).collect();
     assert!(unknown.is_empty(), "docs/glossary.md lacks {unknown:?}");
 }
@@ -126,11 +126,11 @@ fn a_report_says_what_a_file_holds_that_is_not_float32() {
 #[test]
 fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
-        let of = |threads| {
+        let summary_with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| judge::summary::summarize(&fixture.manifest, &fixture.runs).unwrap())
         };
-        assert_eq!(of(1), of(8), "{name}");
+        assert_eq!(summary_with(1), summary_with(8), "{name}");
     }
 }
 
@@ -141,7 +141,7 @@ fn between_blocks_only_what_the_table_shows_is_judged() {
         let manifest = &fixture.manifest;
         let brief = judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs).unwrap();
         let verdicts = judge::compare::verdicts(&fixture.manifest, &brief);
-        // What bounds a cell is told when all of it is measured.
+        // What bounds a cell is reported when all of it is measured.
         let overview = |summary: &Summary, comparisons: &[Comparison]| {
             let judged = Judged { comparisons: comparisons.to_vec(), ..Judged::default() };
             overview(&judge::results::results(manifest, summary, &judged), &|_| false)
@@ -242,13 +242,13 @@ fn results_are_enough_to_judge_again() {
     };
     assert!(results.comparisons.len() >= 8);
     for row in results.comparisons.iter().filter(|row| row.metric == MetricReference::LATENCY) {
-        let ((blocks, before), (others, after)) = (column(row.baseline), column(row.cell));
+        let ((blocks, before), (candidate_blocks, after)) = (column(row.baseline), column(row.cell));
         let pair = |(block, value): (&Option<f64>, &Option<f64>)| {
-            let place = blocks.iter().position(|other| other == block)?;
-            Some((value.unwrap() / before[place].unwrap()).ln())
+            let index = blocks.iter().position(|other| other == block)?;
+            Some((value.unwrap() / before[index].unwrap()).ln())
         };
-        let ratios: Vec<f64> = others.iter().zip(&after).filter_map(pair).collect();
-        let again = statistics::paired::compare_paired(&ratios, row.margin, Analysis::one(0.95)).unwrap();
+        let ratios: Vec<f64> = candidate_blocks.iter().zip(&after).filter_map(pair).collect();
+        let again = statistics::paired::compare_paired(&ratios, row.margin, Analysis::single(0.95)).unwrap();
         assert_eq!(again.verdict, row.verdict);
         assert!((again.theta.exp() * row.ratio - 1.0).abs() < 1e-4, "{row:?}");
     }
@@ -386,9 +386,12 @@ fn many_rows_bound_the_number_of_figures() {
 #[test]
 fn every_report_tells_grade_and_control() {
     let words = [
-        ("choose", ["control passed", "Control: two identical arms, equivalent. Noise floor "]),
+        ("choose", ["control passed", "Control (A/A comparison): equivalent. Noise floor "]),
         ("alone", ["no control", "No control (`compare.aa: off`)"]),
-        ("failed-control", ["controls failed", "Control failed (E_AA_FAILED): two identical arms of cnn/b1/fp32/cpu"]),
+        (
+            "failed-control",
+            ["controls failed", "Control failed (E_AA_FAILED): the two sides of the A/A comparison of cnn/b1/fp32/cpu"],
+        ),
         ("quick-look", ["quick look, no control", "Quick look: no control, and only differences beyond 10 %"]),
     ];
     for (name, fixture) in all() {
@@ -447,7 +450,7 @@ fn a_coefficient_of_variation_is_shown_in_percent() {
 }
 
 #[test]
-fn nothing_is_claimed_where_identical_arms_differ() {
+fn nothing_is_claimed_where_an_aa_comparison_finds_a_difference() {
     let markdown = Fixture::failed_control().render().markdown;
     let beginning = markdown.split("<details>").next().unwrap();
     assert!(beginning.contains("the control failed"), "{beginning}");
@@ -569,7 +572,7 @@ fn a_rerun_with_nothing_changed_hardly_alters_the_page() {
     }
     let share = altered as f64 / lines as f64;
     // One of the lines says when it was measured, so that no page of this length comes below a twenty-fifth, and rows have a
-    // rate beside the latency where batches differ.
+    // rate as well as the latency where batches differ.
     assert!(share <= 0.2, "{share}, {} lines:\n{}", lines / 19, pages[0]);
     assert!(pages.iter().all(|page| page.len() < 8_000 && page.lines().count() <= 120));
 }

@@ -12,7 +12,7 @@ use spec::explain::explain;
 use crate::check_it_yourself::{ask, python};
 use crate::need::need;
 use crate::site::git;
-use crate::support::Workplace;
+use crate::support::Project;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -27,13 +27,13 @@ pub(crate) fn committed() -> Vec<PathBuf> {
 }
 
 /// Two variants over ten runs, one device that is not there.
-fn measured() -> Workplace {
-    let place = Workplace::with_spec(
+fn measured() -> Project {
+    let project = Project::with_spec(
         "backend: { mock: { run_sd: 1%, noise: 4% } }\nmodels: [one, two]\nvariants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\n\
          runs: 10\nmeasure: { stop: { mode: samples, count: 5000 } }\ngoals: [{ name: fast, metric: latency, max: 1s }]\n",
     );
-    place.run(&["x.yaml"]).expect_code(0);
-    place
+    project.run(&["x.yaml"]).expect_code(0);
+    project
 }
 
 #[test]
@@ -119,11 +119,11 @@ fn what_is_no_results_file_is_told() {
 /// Whichever command reads a committed file of an old format says that it is old, not that it is damaged.
 #[test]
 fn every_command_says_that_a_format_is_no_longer_read() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
-    place.write("reports/x/results.json", r#"{ "format": 1, "experiment": "x" }"#);
-    git(&place, &["init", "-q", "-b", "main"]);
-    git(&place, &["add", "-A"]);
-    git(&place, &["commit", "-q", "-m", "one"]);
+    let project = Project::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    project.write("reports/x/results.json", r#"{ "format": 1, "experiment": "x" }"#);
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "one"]);
     let commands: [&[&str]; 7] = [
         &["diff"],
         &["diff", "path:reports/x", "path:reports/x"],
@@ -134,7 +134,7 @@ fn every_command_says_that_a_format_is_no_longer_read() {
         &["clean", "--yes"],
     ];
     for arguments in commands {
-        let done = place.run(arguments);
+        let done = project.run(arguments);
         let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("is of a format that is no longer read: format 1"), "{arguments:?}: {said}");
         assert!(!said.contains("damaged"), "{arguments:?}: {said}");
@@ -145,12 +145,12 @@ fn every_command_says_that_a_format_is_no_longer_read() {
 
 #[test]
 fn controls_goals_and_skips_are_data() {
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "backend: { mock: { run_sd: 1% } }\nmodels: [one]\nvariants: [a, { name: b, mock: { fail: { kind: crash, at: measure, runs: [1] } } }]\n\
          runs: 8\ngoals: [{ name: quick, metric: latency, max: 1ns }]\n",
     );
-    place.run(&["x.yaml", "--output", "r"]).expect_code(4);
-    let found = results::read(&place.path("r/results.json")).unwrap();
+    project.run(&["x.yaml", "--output", "r"]).expect_code(4);
+    let found = results::read(&project.path("r/results.json")).unwrap();
     let control = &found.controls[0];
     assert_eq!((found.controls.len(), control.runs["latency_ns"].len(), control.runs["block"].len()), (1, 8, 8));
     assert!(found.detectable_effect.grade.is_some());
@@ -159,8 +159,8 @@ fn controls_goals_and_skips_are_data() {
     let failed = &found.cells[1];
     assert_eq!((failed.status, failed.failures[0].runs), (Status::Partial, 1));
     assert_eq!(failed.runs["block"], [0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(Some));
-    place.run(&["x.yaml", "--only", "variant=a", "--output", "part"]).expect_code(4);
-    let part = results::read(&place.path("part/results.json")).unwrap();
+    project.run(&["x.yaml", "--only", "variant=a", "--output", "part"]).expect_code(4);
+    let part = results::read(&project.path("part/results.json")).unwrap();
     let skipped = part.cells[1].skipped.as_ref().unwrap();
     assert_eq!((part.cells[1].status, skipped.code), (Status::Skipped, SkipKind::Selection));
     assert_eq!(part.measured.restrictions, ["--only variant=a"]);
@@ -170,8 +170,8 @@ fn controls_goals_and_skips_are_data() {
 #[test]
 fn the_commands_of_the_reference_do_what_they_say() {
     let packages = need!(duckdb);
-    let place = measured();
-    let folder = place.path("reports/x");
+    let project = measured();
+    let folder = project.path("reports/x");
     let read = results::read(&folder.join(results::FILE)).unwrap();
     let int8 = read.cells.iter().filter(|cell| cell.names[Axis::Variants] == "int8");
     let expected: Vec<f64> = int8.map(|cell| cell.metrics["latency_ns"].value).collect();
@@ -210,34 +210,34 @@ fn spelt(value: f64) -> String {
 /// A report cannot be made again from what it leaves out.
 #[test]
 fn results_are_not_replaced_by_what_is_read_from_them() {
-    let place = Workplace::new();
+    let project = Project::new();
     let old = std::fs::read_to_string(root().join("reports/densenet121/results.json")).unwrap();
-    place.write("r/results.json", &old);
-    let refused = place.run(&["report", "r", "--format", "json"]).expect_code(2);
+    project.write("r/results.json", &old);
+    let refused = project.run(&["report", "r", "--format", "json"]).expect_code(2);
     assert!(refused.stderr.contains("would be overwritten"), "{}", refused.stderr);
-    place.run(&["report", "r", "--format", "json", "--output", "new"]).expect_code(0);
-    assert_eq!(place.read("r/results.json"), old);
-    assert!(place.read("new/results.json").starts_with("{\n \"format\": 3,"));
+    project.run(&["report", "r", "--format", "json", "--output", "new"]).expect_code(0);
+    assert_eq!(project.read("r/results.json"), old);
+    assert!(project.read("new/results.json").starts_with("{\n \"format\": 3,"));
 }
 
 /// What is of a later version, or damaged, may be worth more than what is measured now.
 #[test]
 fn a_report_that_cannot_be_read_is_not_replaced() {
-    let place = Workplace::with_spec("backend: { mock: {} }\nmodels: [m]\nruns: 2\n");
-    place.write("reports/x/results.json", "{ \"format\": 9 }");
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec("backend: { mock: {} }\nmodels: [m]\nruns: 2\n");
+    project.write("reports/x/results.json", "{ \"format\": 9 }");
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("cannot be read (") && done.stderr.contains(" and is kept; "), "{}", done.stderr);
-    assert_eq!(place.read("reports/x/results.json"), "{ \"format\": 9 }");
-    place.run(&["x.yaml", "--replace"]).expect_code(0);
-    assert!(place.read("reports/x/results.json").contains("\"format\": 3,"));
+    assert_eq!(project.read("reports/x/results.json"), "{ \"format\": 9 }");
+    project.run(&["x.yaml", "--replace"]).expect_code(0);
+    assert!(project.read("reports/x/results.json").contains("\"format\": 3,"));
 }
 
 #[test]
 fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
-    let place = measured();
-    let done = place.run(&["report", "reports/x", "--format", "csv,parquet", "--output", "out"]).expect_code(0);
+    let project = measured();
+    let done = project.run(&["report", "reports/x", "--format", "csv,parquet", "--output", "out"]).expect_code(0);
     assert!(done.stdout.contains("out/results.csv  results.parquet"), "{}", done.stdout);
-    let csv = place.read("out/results.csv");
+    let csv = project.read("out/results.csv");
     assert!(
         csv.starts_with(
             "experiment,cell,model,input,variant,device,runtime,metric,value,low,high,supported,n,usable,codes,\
@@ -250,7 +250,7 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
         assert!(documented.contains(&format!("`{column}`")), "{column} in docs/reference/results.md");
         explain(column).unwrap();
     }
-    let results = results::read(&place.path("reports/x/results.json")).unwrap();
+    let results = results::read(&project.path("reports/x/results.json")).unwrap();
     let rows: usize = results.cells.iter().map(|cell| cell.metrics.len()).sum();
     assert_eq!(csv.lines().count(), rows + 1);
     let row =
@@ -269,29 +269,29 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
         judged.verdict.name()
     );
     assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
-    let table = table::Table::read_parquet(&place.path("out/results.parquet")).unwrap();
+    let table = table::Table::read_parquet(&project.path("out/results.parquet")).unwrap();
     assert_eq!(table.height(), rows);
     // The same from the record.
-    let record = place.record_folder("x");
-    place.run(&["report", record.to_str().unwrap(), "--format", "csv", "--output", "again"]).expect_code(0);
-    assert_eq!(place.read("again/results.csv"), csv);
+    let record = project.record_folder("x");
+    project.run(&["report", record.to_str().unwrap(), "--format", "csv", "--output", "again"]).expect_code(0);
+    assert_eq!(project.read("again/results.csv"), csv);
     // The same from the results alone, but for distributions.
-    let done = place.run(&["report", "reports/x", "--format", "html,csv", "--output", "pages"]).expect_code(0);
+    let done = project.run(&["report", "reports/x", "--format", "html,csv", "--output", "pages"]).expect_code(0);
     assert!(done.stderr.contains("has no samples"), "{}", done.stderr);
-    assert_eq!(place.read("pages/results.csv"), csv);
+    assert_eq!(project.read("pages/results.csv"), csv);
     // A page with distributions is not replaced by one without.
-    let page = place.page("reports/x");
-    let done = place.run(&["report", "reports/x", "--format", "html,csv"]).expect_code(0);
+    let page = project.page("reports/x");
+    let done = project.run(&["report", "reports/x", "--format", "html,csv"]).expect_code(0);
     assert!(done.stderr.contains("reports/x/report.html is kept"), "{}", done.stderr);
-    let done = place.run(&["report", "reports/x", "--format", "html"]).expect_code(2);
+    let done = project.run(&["report", "reports/x", "--format", "html"]).expect_code(2);
     assert!(done.stderr.contains("may have distributions"), "{}", done.stderr);
-    assert_eq!(place.page("reports/x"), page);
+    assert_eq!(project.page("reports/x"), page);
 }
 
 #[test]
 fn the_tidy_table_says_what_weakens_a_number_and_its_verdict() {
-    let place = measured();
-    let mut file: Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let project = measured();
+    let mut file: Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
     let cell = &mut file["cells"][3];
     let completed = cell["completed"].clone();
     cell["other_load"] = json!({ "runs": completed, "cores": 0.5 });
@@ -300,17 +300,17 @@ fn the_tidy_table_says_what_weakens_a_number_and_its_verdict() {
     for row in file["comparisons"].as_array_mut().unwrap().iter_mut().filter(|row| row["cell"] == id) {
         row["reason"] = json!("control_failed");
     }
-    place.write("r/results.json", &file.to_string());
-    place.run(&["report", "r", "--format", "csv"]).expect_code(0);
-    let csv = place.read("r/results.csv");
+    project.write("r/results.json", &file.to_string());
+    project.run(&["report", "r", "--format", "csv"]).expect_code(0);
+    let csv = project.read("r/results.csv");
     let row = csv.lines().find(|line| line.contains(id.as_str().unwrap()) && line.contains(",latency_ns,")).unwrap();
     assert!(row.contains(",true,10,false,E_NON_FINITE W_STEAL,0.5,") && row.ends_with(",control_failed"), "{row}");
 }
 
 #[test]
 fn numbers_that_nothing_measures_are_damage_with_their_place() {
-    let place = measured();
-    let file: Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let project = measured();
+    let file: Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
     for (pointer, value, problem) in [
         (
             "/cells/0/metrics/latency_ns/value",
@@ -334,26 +334,26 @@ fn numbers_that_nothing_measures_are_damage_with_their_place() {
     ] {
         let mut file = file.clone();
         *file.pointer_mut(pointer).unwrap() = value;
-        place.write("r/results.json", &file.to_string());
-        let done = place.run(&["report", "r", "--output", "out"]).expect_code(2);
+        project.write("r/results.json", &file.to_string());
+        let done = project.run(&["report", "r", "--output", "out"]).expect_code(2);
         let said = done.stderr.replace("\n  │ ", " ");
         assert!(said.contains(&format!("results.json is damaged: {problem}")), "{said}");
-        assert!(!place.path("out").exists());
+        assert!(!project.path("out").exists());
     }
 }
 
 #[test]
 fn what_is_said_about_cells_that_were_taken_out_is_left_out_with_a_notice() {
-    let place = measured();
-    let mut file: Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let project = measured();
+    let mut file: Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
     let gone = file["cells"].as_array_mut().unwrap().remove(1)["id"].clone();
-    place.write("r/results.json", &file.to_string());
-    let results = results::read(&place.path("r/results.json")).unwrap();
+    project.write("r/results.json", &file.to_string());
+    let results = results::read(&project.path("r/results.json")).unwrap();
     assert_eq!(results.comparisons.len() * 2, file["comparisons"].as_array().unwrap().len());
-    place.run(&["report", "r", "--format", "md,html,latex,junit"]).expect_code(0);
+    project.run(&["report", "r", "--format", "md,html,latex,junit"]).expect_code(0);
     for page in ["report.md", "report.html", "results.tex", "results.junit.xml"] {
-        assert!(!place.read(&format!("r/{page}")).contains(gone.as_str().unwrap()), "{page}");
+        assert!(!project.read(&format!("r/{page}")).contains(gone.as_str().unwrap()), "{page}");
     }
     let notice = "Left out: what results.json says about a cell that is not in it.";
-    assert!(place.read("r/report.md").contains(notice) && place.page("r").contains(notice));
+    assert!(project.read("r/report.md").contains(notice) && project.page("r").contains(notice));
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anstream::adapter::strip_str;
 
-use crate::support::{Workplace, check_snapshot};
+use crate::support::{Project, check_snapshot};
 
 /// The specification of the screens, and what the machine is like.
 const SPEC: &str = include_str!("../fixtures/specs/screens.yaml");
@@ -14,19 +14,19 @@ const BUSY: &str = "disturbed: 30%, disturbance: 60%, run_sd: 6%";
 
 /// What is shown on standard output by a terminal of 80 columns, without colours.
 fn screen(quiet: bool) -> String {
-    let place = Workplace::new();
+    let project = Project::new();
     let spec = if quiet { SPEC.to_owned() } else { SPEC.replace("run_sd: 0.4%", BUSY) };
-    place.write("experiments/precisions.yaml", &spec);
-    shown(&place, "experiments/precisions.yaml")
+    project.write("experiments/precisions.yaml", &spec);
+    shown(&project, "experiments/precisions.yaml")
 }
 
 /// What perfrun shows there with these arguments.
-fn shown(place: &Workplace, arguments: &str) -> String {
+fn shown(project: &Project, arguments: &str) -> String {
     let perfrun = env!("CARGO_BIN_EXE_perfrun");
     let typed = format!("stty cols 80 rows 24; {perfrun} {arguments} 2>/dev/null");
     let output = Command::new("script")
         .args(["-qec", &typed, "/dev/null"])
-        .current_dir(place.root())
+        .current_dir(project.root())
         .env("NO_COLOR", "1")
         .env("PERFRUN_WAIT", "0s")
         .output()
@@ -67,18 +67,18 @@ fn a_busy_machine_fits_a_screen() {
 
 #[test]
 fn what_can_be_explained_fits_a_screen() {
-    check_size(&shown(&Workplace::new(), "explain"));
+    check_size(&shown(&Project::new(), "explain"));
 }
 
 /// Help, an error and a table with good news, on pipes.
 #[test]
 fn colour_is_forced_or_turned_off_and_changes_no_text() {
-    let place = Workplace::with_spec(SPEC);
-    place.run(&["x.yaml", "--runs", "8"]).expect_code(0);
-    let record = place.record_folder("x").display().to_string();
+    let project = Project::with_spec(SPEC);
+    project.run(&["x.yaml", "--runs", "8"]).expect_code(0);
+    let record = project.record_folder("x").display().to_string();
     for arguments in [&["--help"][..], &["missing.yaml"], &["--nonsense"], &["report", &record, "--output", "out"]] {
         let said = |name: &str| {
-            let output = place.command(arguments).env_remove("NO_COLOR").env(name, "1").output().unwrap();
+            let output = project.command(arguments).env_remove("NO_COLOR").env(name, "1").output().unwrap();
             [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
         };
         let [plain, forced] = [said("NO_COLOR"), said("CLICOLOR_FORCE")];

@@ -4,33 +4,33 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Workplace, without_settings};
+use crate::support::{Project, without_settings};
 
 const SPEC: &str = "name: x\ndescription: How fast is `one`?\nbackend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one]\n\
 variants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\nruns: 5\nmeasure: { stop: { mode: samples, count: 50 } }\n";
 
-/// Runs git in a place.
-pub(crate) fn git(place: &Workplace, arguments: &[&str]) {
+/// Runs git in a project.
+pub(crate) fn git(project: &Project, arguments: &[&str]) {
     let author = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
     let mut git = Command::new("git");
-    let git = without_settings(&mut git).args(author).args(arguments).current_dir(place.root());
+    let git = without_settings(&mut git).args(author).args(arguments).current_dir(project.root());
     let done = git.status().unwrap();
     assert!(done.success(), "git {arguments:?}");
 }
 
 /// Two commits of a report, and one experiment that nobody committed.
-fn repository() -> Workplace {
-    let place = Workplace::new();
-    git(&place, &["init", "-q", "-b", "main"]);
+fn repository() -> Project {
+    let project = Project::new();
+    git(&project, &["init", "-q", "-b", "main"]);
     for scale in ["0.5", "0.7"] {
-        place.write("experiments/x.yaml", &SPEC.replace("0.5 } }]", &format!("{scale} }} }}]")));
-        place.run(&["experiments/x.yaml"]).expect_code(0);
-        git(&place, &["add", "-A"]);
-        git(&place, &["commit", "-q", "-m", scale]);
+        project.write("experiments/x.yaml", &SPEC.replace("0.5 } }]", &format!("{scale} }} }}]")));
+        project.run(&["experiments/x.yaml"]).expect_code(0);
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-q", "-m", scale]);
     }
-    place.write("experiments/y.yaml", &SPEC.replace("name: x", "name: y").replace("`one`", "<b>one</b>"));
-    place.run(&["experiments/y.yaml"]).expect_code(0);
-    place
+    project.write("experiments/y.yaml", &SPEC.replace("name: x", "name: y").replace("`one`", "<b>one</b>"));
+    project.run(&["experiments/y.yaml"]).expect_code(0);
+    project
 }
 
 /// Every page with its text, by its path.
@@ -47,10 +47,10 @@ fn values<'a>(text: &'a str, attribute: &'a str) -> Vec<&'a str> {
 
 #[test]
 fn every_link_leads_to_a_page_or_a_place_in_it() {
-    let place = repository();
-    let done = place.run(&["site", "out"]).expect_code(0);
+    let project = repository();
+    let done = project.run(&["site", "out"]).expect_code(0);
     assert!(done.stdout.contains("wrote      out/index.html and 5 more pages"), "{}", done.stdout);
-    let pages = pages(&place.path("out"));
+    let pages = pages(&project.path("out"));
     assert_eq!(pages.len(), 6);
     let mut reached = BTreeSet::new();
     for (path, text) in &pages {
@@ -75,19 +75,19 @@ fn every_link_leads_to_a_page_or_a_place_in_it() {
 
 #[test]
 fn pages_say_what_was_measured_and_what_changed() {
-    let place = repository();
-    place.run(&["site", "-o", "out", "--commit-url", "https://example.org/{commit}"]).expect_code(0);
-    let index = place.read("out/index.html");
+    let project = repository();
+    project.run(&["site", "-o", "out", "--commit-url", "https://example.org/{commit}"]).expect_code(0);
+    let index = project.read("out/index.html");
     assert!(
         index.contains("How fast is") && index.contains("&lt;b&gt;one&lt;/b&gt;") && !index.contains("<b>one"),
         "{index}"
     );
-    let x = place.read("out/x/index.html");
+    let x = project.read("out/x/index.html");
     assert!(x.contains("specification: variants.int8.mock.scale 0.5 -&gt; 0.7"), "{x}");
     assert!(x.contains("href=\"https://example.org/"), "{x}");
     // A figure for each cell, and each dot leads to its commit.
     assert_eq!(x.matches("<figure>").count(), 2);
-    let commits: Vec<PathBuf> = pages(&place.path("out/x")).into_iter().map(|(path, _)| path).collect();
+    let commits: Vec<PathBuf> = pages(&project.path("out/x")).into_iter().map(|(path, _)| path).collect();
     let commits = commits.iter().filter(|path| !path.ends_with("index.html"));
     for commit in commits {
         let name = commit.file_name().unwrap().to_string_lossy();
@@ -95,24 +95,24 @@ fn pages_say_what_was_measured_and_what_changed() {
         let text = std::fs::read_to_string(commit).unwrap();
         assert!(text.contains("faster") && text.contains("against the baseline"), "{text}");
     }
-    assert!(place.read("out/y/index.html").contains("not committed"));
+    assert!(project.read("out/y/index.html").contains("not committed"));
 }
 
 #[test]
 fn a_site_is_written_over_a_site_and_over_nothing_else() {
-    let place = repository();
+    let project = repository();
     let first = {
-        place.run(&["site", "out"]).expect_code(0);
-        pages(&place.path("out"))
+        project.run(&["site", "out"]).expect_code(0);
+        pages(&project.path("out"))
     };
-    place.run(&["site", "out"]).expect_code(0);
-    assert_eq!(pages(&place.path("out")), first, "the same commits give the same bytes");
-    place.write("other/index.html", "mine");
-    let refused = place.run(&["site", "other"]).expect_code(2);
+    project.run(&["site", "out"]).expect_code(0);
+    assert_eq!(pages(&project.path("out")), first, "the same commits give the same bytes");
+    project.write("other/index.html", "mine");
+    let refused = project.run(&["site", "other"]).expect_code(2);
     assert!(refused.stderr.contains("is not a perfrun site"), "{}", refused.stderr);
-    let refused = place.run(&["site", "out", "--revision", "nope"]).expect_code(2);
+    let refused = project.run(&["site", "out", "--revision", "nope"]).expect_code(2);
     assert!(refused.stderr.contains("`nope` is not a revision"), "{}", refused.stderr);
-    let empty = Workplace::new();
+    let empty = Project::new();
     let refused = empty.run(&["site"]).expect_code(2);
     assert!(refused.stderr.contains("there is no report to show"), "{}", refused.stderr);
 }

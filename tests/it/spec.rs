@@ -9,7 +9,7 @@ use spec::{self, SpecError};
 
 use crate::support::check_snapshot;
 
-/// The specs that are wrong, relative to the package, so that messages name no place of this machine.
+/// The specs that are wrong, relative to the package, so that messages name no folder of this machine.
 const INVALID: &str = "tests/fixtures/specs/invalid";
 
 fn root() -> &'static Path {
@@ -128,7 +128,7 @@ fn the_committed_schema_is_current() {
     assert_eq!(committed, spec::schema_text(), "stale: perfrun schema experiment > schemas/experiment.schema.json");
 }
 
-/// Lines of a spec of which any may be left out, with values of any kind that is valid beside all the others.
+/// Lines of a spec of which any may be left out, with values of any kind that is valid with all the rest.
 fn valid_spec() -> impl Strategy<Value = String> {
     let pick = |lines: &'static [&'static str]| prop::sample::select(lines);
     let compare = (

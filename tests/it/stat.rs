@@ -12,7 +12,7 @@ use perfrun::ui;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::{Done, Workplace, check_snapshot};
+use crate::support::{Done, Project, check_snapshot};
 
 fn vectors() -> Value {
     fixture("stats.json")
@@ -33,36 +33,36 @@ fn lines(values: &Value) -> String {
 
 /// A workplace with the two-sample and paired vectors as `<name>-a.txt` and `<name>-b.txt`, the one-sample ones as
 /// `<name>.txt`, the nested ones as JSON.
-fn place_with_vectors() -> Workplace {
-    let place = Workplace::new();
+fn project_with_vectors() -> Project {
+    let project = Project::new();
     let file = vectors();
     for (name, set) in file["one_sample"].as_object().unwrap() {
-        place.write(&format!("{name}.txt"), &lines(&set["data"]));
+        project.write(&format!("{name}.txt"), &lines(&set["data"]));
     }
     for group in ["two_sample", "paired"] {
         for (name, set) in file[group].as_object().unwrap() {
             for side in ["a", "b"] {
-                place.write(&format!("{name}-{side}.txt"), &lines(&set[side]));
+                project.write(&format!("{name}-{side}.txt"), &lines(&set[side]));
             }
         }
     }
     for name in ["a", "b", "a_unbalanced"] {
-        place.write(&format!("{name}.json"), &file["nested"][name].to_string());
+        project.write(&format!("{name}.json"), &file["nested"][name].to_string());
     }
-    place
+    project
 }
 
-fn json(place: &Workplace, arguments: &[&str]) -> Value {
+fn json(project: &Project, arguments: &[&str]) -> Value {
     let arguments: Vec<&str> = ["stat", "--json"].iter().chain(arguments).copied().collect();
-    serde_json::from_str(&place.run(&arguments).expect_code(0).stdout).unwrap()
+    serde_json::from_str(&project.run(&arguments).expect_code(0).stdout).unwrap()
 }
 
 #[test]
 fn texts_are_as_committed() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     let text = |arguments: &[&str]| {
         let arguments: Vec<&str> = std::iter::once("stat").chain(arguments.iter().copied()).collect();
-        place.run(&arguments).expect_code(0).stdout
+        project.run(&arguments).expect_code(0).stdout
     };
     check_snapshot("stat_values", &text(&["autocorrelated.txt", "--unit", "ms"]));
     check_snapshot("stat_bimodal", &text(&["bimodal.txt"]));
@@ -76,21 +76,21 @@ fn texts_are_as_committed() {
 
 #[test]
 fn a_unit_is_a_heading_anywhere() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     for unit in ["ms", "items/s", " °C ", "%", "kg·m"] {
-        let shown = place.run(&["stat", "a.json", "--unit", unit]).expect_code(0).stdout;
+        let shown = project.run(&["stat", "a.json", "--unit", unit]).expect_code(0).stdout;
         assert!(shown.contains(unit.trim()), "{shown}");
     }
     for unit in ["", " ", "a\nb", "\u{1b}[31m", "<b>", "a|b", "`x`", "[x](y)", &"x".repeat(5000)] {
-        let said = place.run(&["stat", "a.json", "--unit", unit]).expect_code(2).stderr;
+        let said = project.run(&["stat", "a.json", "--unit", unit]).expect_code(2).stderr;
         assert!(said.contains("a unit has 1 to 24 letters"), "{said}");
     }
 }
 
 #[test]
 fn json_is_as_committed() {
-    let place = place_with_vectors();
-    let output = json(&place, &["small_no_ties-a.txt", "small_no_ties-b.txt", "--unit", "ms"]);
+    let project = project_with_vectors();
+    let output = json(&project, &["small_no_ties-a.txt", "small_no_ties-b.txt", "--unit", "ms"]);
     let mut rounded = rounded(&output);
     rounded["perfrun"] = "[VERSION]".into();
     check_snapshot("stat_json", &serde_json::to_string_pretty(&rounded).unwrap());
@@ -110,11 +110,11 @@ fn rounded(value: &Value) -> Value {
 
 #[track_caller]
 fn check_refusal(content: &str, arguments: &[&str], says: &str) {
-    let place = Workplace::new();
-    place.write("x.txt", content);
-    place.write("y.txt", "1\n2\n3\n");
+    let project = Project::new();
+    project.write("x.txt", content);
+    project.write("y.txt", "1\n2\n3\n");
     let arguments: Vec<&str> = std::iter::once("stat").chain(arguments.iter().copied()).collect();
-    let Done { stderr, stdout, .. } = place.run(&arguments).expect_code(2);
+    let Done { stderr, stdout, .. } = project.run(&arguments).expect_code(2);
     assert!(stderr.contains(says) && stdout.is_empty(), "`{says}` is not in:\n{stderr}");
 }
 
@@ -141,16 +141,16 @@ fn bad_input_is_named_with_its_place() {
 
 #[test]
 fn pairs_are_in_turns_said_or_not() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     let files = ["b10_aa-a.txt", "b10_aa-b.txt", "--paired"];
     let said = [&files[..], &["--interleaved"]].concat();
-    assert_eq!(json(&place, &files), json(&place, &said));
-    assert_eq!(json(&place, &files)["terms"]["session_spread"], 0.0);
+    assert_eq!(json(&project, &files), json(&project, &said));
+    assert_eq!(json(&project, &files)["terms"]["session_spread"], 0.0);
 }
 
 #[test]
 fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
-    let place = Workplace::new();
+    let project = Project::new();
     let noise = |k: i32| 1e-3 * f64::from(k * k * 37 % 101);
     let drifting: Vec<f64> = (0..24).map(|k| 10.0 + 0.05 * f64::from(k) + noise(k)).collect();
     let steady: Vec<f64> = (0..24).map(|k| 9.0 + noise(k + 7)).collect();
@@ -161,7 +161,7 @@ fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
         ("a.json", runs(&steady)),
         ("b.json", runs(&drifting)),
     ] {
-        place.write(name, &content);
+        project.write(name, &content);
     }
     let cases: [(&[&str], &str); 3] = [
         (&["a.txt", "b.txt", "--paired"], "the pairs are autocorrelated, worth only 1 independent ones"),
@@ -169,9 +169,9 @@ fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
         (&["a.json", "b.json"], "interleave the measurements"),
     ];
     for (arguments, says) in cases {
-        let comparison = &json(&place, arguments)["benchmarks"][0]["comparison"];
+        let comparison = &json(&project, arguments)["benchmarks"][0]["comparison"];
         assert_eq!((&comparison["verdict"], &comparison["reason"]), (&"undecided".into(), &"dependent".into()));
-        let text = place.run(&[&["stat"], arguments].concat()).expect_code(0).stdout;
+        let text = project.run(&[&["stat"], arguments].concat()).expect_code(0).stdout;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(says), "{text}");
     }
@@ -181,8 +181,8 @@ fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
 fn standard_input_is_a_file() {
     use std::io::Write as _;
     use std::process::Stdio;
-    let place = Workplace::new();
-    let mut command = place.command(&["stat", "-"]);
+    let project = Project::new();
+    let mut command = project.command(&["stat", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"time\n1\n2\n3\n").unwrap();
     let done = Done::from(child.wait_with_output().unwrap()).expect_code(0);
@@ -192,15 +192,15 @@ fn standard_input_is_a_file() {
 
 #[test]
 fn a_single_value_and_equal_values_are_described() {
-    let place = Workplace::new();
-    place.write("one.txt", "3.5\n");
-    let output = json(&place, &["one.txt"]);
+    let project = Project::new();
+    project.write("one.txt", "3.5\n");
+    let output = json(&project, &["one.txt"]);
     let estimates = &output["benchmarks"][0]["series"][0]["estimates"];
     assert_eq!(estimates["mean"], serde_json::json!({ "value": 3.5, "n": 1 }));
     assert!(estimates["stddev"].is_null());
-    place.run(&["stat", "one.txt"]).expect_code(0);
-    place.write("equal.json", "[2, 2, 2, 2, 2, 2]");
-    let done = place.run(&["stat", "equal.json", "equal.json", "--interleaved"]).expect_code(0);
+    project.run(&["stat", "one.txt"]).expect_code(0);
+    project.write("equal.json", "[2, 2, 2, 2, 2, 2]");
+    let done = project.run(&["stat", "equal.json", "equal.json", "--interleaved"]).expect_code(0);
     assert!(done.stdout.contains("is equivalent to"), "{}", done.stdout);
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::need::need;
-use crate::support::{Done, Workplace, check_snapshot};
+use crate::support::{Done, Project, check_snapshot};
 
 /// Four models at two batch sizes, so eight sets that stay together.
 const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one, two, three, four]\ninputs: { batch: [1, 8] }\n\
@@ -36,24 +36,24 @@ const SACCT: &str = "#!/bin/bash\necho 'Slurm accounting storage is disabled' >&
 const SCONTROL: &str = "#!/bin/bash\ncat \"$FAKE/tasks\" 2>/dev/null\n";
 
 struct Cluster {
-    place: Workplace,
+    project: Project,
 }
 
 /// Writes these commands into `bin` of a workplace, whose folder is `$FAKE` to them.
-pub(crate) fn write_slurm(place: &Workplace) {
+pub(crate) fn write_slurm(project: &Project) {
     for (name, text) in [("sbatch", SBATCH), ("squeue", SQUEUE), ("sacct", SACCT), ("scontrol", SCONTROL)] {
         let path = format!("bin/{name}");
-        place.write(&path, text);
-        let done = Command::new("chmod").arg("+x").arg(place.path(&path)).status().unwrap();
+        project.write(&path, text);
+        let done = Command::new("chmod").arg("+x").arg(project.path(&path)).status().unwrap();
         assert!(done.success());
     }
 }
 
 impl Cluster {
     fn with_spec(text: &str) -> Self {
-        let place = Workplace::with_spec(text);
-        write_slurm(&place);
-        Cluster { place }
+        let project = Project::with_spec(text);
+        write_slurm(&project);
+        Cluster { project }
     }
 
     fn run(&self, arguments: &[&str], runs: Option<&str>) -> Done {
@@ -61,22 +61,22 @@ impl Cluster {
     }
 
     fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Done {
-        let mut command = self.place.command(arguments);
-        let path = format!("{}:{}", self.place.path("bin").display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("FAKE", self.place.root()).envs(environment.iter().copied());
+        let mut command = self.project.command(arguments);
+        let path = format!("{}:{}", self.project.path("bin").display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("FAKE", self.project.root()).envs(environment.iter().copied());
         Done::from(command.output().unwrap())
     }
 
     fn job(&self) -> PathBuf {
-        let jobs = std::fs::read_dir(self.place.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
+        let jobs = std::fs::read_dir(self.project.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
         let mut jobs: Vec<PathBuf> = jobs.filter(|path| path.join("job.json").is_file()).collect();
         jobs.sort();
         jobs.pop().unwrap()
     }
 }
 
-fn results(place: &Workplace, file: &str) -> Value {
-    serde_json::from_str(&place.read(file)).unwrap()
+fn results(project: &Project, file: &str) -> Value {
+    serde_json::from_str(&project.read(file)).unwrap()
 }
 
 fn ids_and_statuses(results: &Value) -> Vec<(Value, Value)> {
@@ -89,9 +89,9 @@ const SUBMIT: [&str; 6] = ["submit", "x.yaml", "--to", "slurm", "--shards", "4"]
 #[test]
 fn a_matrix_on_slurm_comes_to_the_same_as_on_one_machine() {
     need!(slurm);
-    let place = Workplace::with_spec(SPEC);
-    place.run(&SUBMIT).expect_code(0);
-    let mut jobs = std::fs::read_dir(place.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
+    let project = Project::with_spec(SPEC);
+    project.run(&SUBMIT).expect_code(0);
+    let mut jobs = std::fs::read_dir(project.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
     let job = jobs.find(|path| path.join("job.json").is_file()).unwrap();
     let submitted: Value = serde_json::from_str(&std::fs::read_to_string(job.join("job.json")).unwrap()).unwrap();
     let id = submitted["submitted"][0]["id"].as_str().unwrap();
@@ -102,17 +102,17 @@ fn a_matrix_on_slurm_comes_to_the_same_as_on_one_machine() {
     slurm("scancel", &[&format!("{id}_3")]);
     // Whether it waits or runs, it begins again.
     let _waits = Command::new("scontrol").args(["requeue", &format!("{id}_0")]).output();
-    let waited = place.run(&["submit", "--wait", "--status"]).expect_code(3);
+    let waited = project.run(&["submit", "--wait", "--status"]).expect_code(3);
     assert!(waited.stdout.contains("4/4"), "{}", waited.stdout);
     assert!(waited.stdout.contains("3 of 4 shards measured, 1 missing"), "{}", waited.stdout);
     assert!(waited.stdout.contains("missing    4/4: no record; cancelled"), "{}", waited.stdout);
     let mut again = SUBMIT.to_vec();
     again.push("--wait");
-    let again = place.run(&again).expect_code(0);
+    let again = project.run(&again).expect_code(0);
     assert!(again.stderr.contains("1 shard as job"), "{}", again.stderr);
     assert!(again.stdout.contains("reports/x/report.md"), "{}", again.stdout);
-    place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
-    let (merged, whole) = (results(&place, "reports/x/results.json"), results(&place, "whole/results.json"));
+    project.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    let (merged, whole) = (results(&project, "reports/x/results.json"), results(&project, "whole/results.json"));
     assert_eq!(ids_and_statuses(&merged), ids_and_statuses(&whole));
     assert_eq!(merged["comparisons"], whole["comparisons"]);
 }
@@ -120,7 +120,7 @@ fn a_matrix_on_slurm_comes_to_the_same_as_on_one_machine() {
 #[test]
 fn what_is_missing_is_named_and_submitted_again() {
     let cluster = Cluster::with_spec(SPEC);
-    let place = &cluster.place;
+    let project = &cluster.project;
     let first = cluster.run(&SUBMIT, Some("0 2")).expect_code(0);
     assert!(
         first.stderr.contains("4 shards as job 7\n") && first.stderr.contains("merged by job 8"),
@@ -130,21 +130,21 @@ fn what_is_missing_is_named_and_submitted_again() {
     let status = cluster.run(&["submit", "--status"], None).expect_code(3);
     assert!(status.stdout.contains("2 of 4 shards measured, 2 missing"), "{}", status.stdout);
     assert!(status.stdout.contains("cancelled before it started"), "{}", status.stdout);
-    // The others are merged, and the whole report is not written.
+    // The rest are merged, and the whole report is not written.
     let job = cluster.job();
     let merged = std::fs::read_to_string(job.join("logs/merge-8.log")).unwrap();
     assert!(merged.contains("missing    2/4: no record"), "{merged}");
     assert!(merged.contains("2 shards are missing"), "{merged}");
-    assert!(!place.path("reports").exists());
+    assert!(!project.path("reports").exists());
     let second = cluster.run(&SUBMIT, None).expect_code(0);
     assert!(second.stderr.contains("2 shards as job 7"), "{}", second.stderr);
-    assert!(place.read("asked").contains("--array=1,3 "), "{}", place.read("asked"));
+    assert!(project.read("asked").contains("--array=1,3 "), "{}", project.read("asked"));
     assert_eq!(cluster.job(), job);
     let done = cluster.run(&["submit", "--status"], None).expect_code(0);
     assert!(done.stdout.contains("4 of 4 shards measured\n"), "{}", done.stdout);
-    place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
-    let whole = results(place, "whole/results.json");
-    assert_eq!(ids_and_statuses(&results(place, "reports/x/results.json")), ids_and_statuses(&whole));
+    project.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    let whole = results(project, "whole/results.json");
+    assert_eq!(ids_and_statuses(&results(project, "reports/x/results.json")), ids_and_statuses(&whole));
     // Nothing is left to measure.
     let third = cluster.run(&SUBMIT, None).expect_code(0);
     assert!(third.stderr.contains("already"), "{}", third.stderr);
@@ -162,7 +162,7 @@ fn a_submission_that_was_refused_is_made_again() {
     let status = cluster.run(&["submit", "--status"], None).expect_code(0);
     assert!(status.stdout.contains("4 of 4 shards measured\n"), "{}", status.stdout);
     // A damaged copy is made again.
-    let kept = std::fs::read_dir(cluster.place.path(".perfrun/jobs/files")).unwrap().next().unwrap().unwrap().path();
+    let kept = std::fs::read_dir(cluster.project.path(".perfrun/jobs/files")).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(&kept).unwrap();
     std::fs::write(&kept, "").unwrap();
     cluster.run(&[&SUBMIT[..], &["--again"]].concat(), Some("")).expect_code(0);
@@ -184,22 +184,25 @@ fn what_was_merged_is_no_shard() {
     let moved = elsewhere.path().join("moved");
     std::fs::rename(&job, &moved).unwrap();
     cluster.run(&["merge", moved.to_str().unwrap()], None).expect_code(0);
-    let whole = cluster.place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    let whole = cluster.project.run(&["x.yaml", "--output", "whole"]).expect_code(0);
     assert!(whole.stderr.is_empty() || !whole.stderr.contains("error"));
     let (merged, whole) = ("reports/x/results.json", "whole/results.json");
-    assert_eq!(ids_and_statuses(&results(&cluster.place, merged)), ids_and_statuses(&results(&cluster.place, whole)));
+    assert_eq!(
+        ids_and_statuses(&results(&cluster.project, merged)),
+        ids_and_statuses(&results(&cluster.project, whole))
+    );
 }
 
 /// From a folder below, by a path with `..`, and with a name that looks like an option.
 #[test]
 fn a_specification_is_found_wherever_it_is_submitted_from() {
     let cluster = Cluster::with_spec(SPEC);
-    cluster.place.write("sub/x.txt", "");
-    cluster.place.write("-s.yaml", &format!("name: s\n{SPEC}"));
+    cluster.project.write("sub/x.txt", "");
+    cluster.project.write("-s.yaml", &format!("name: s\n{SPEC}"));
     for name in ["../x.yaml", "../-s.yaml"] {
-        let mut command = cluster.place.command(&["submit", name, "--to", "slurm", "--shards", "2"]);
-        let path = format!("{}:{}", cluster.place.path("bin").display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("FAKE", cluster.place.root()).current_dir(cluster.place.path("sub"));
+        let mut command = cluster.project.command(&["submit", name, "--to", "slurm", "--shards", "2"]);
+        let path = format!("{}:{}", cluster.project.path("bin").display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("FAKE", cluster.project.root()).current_dir(cluster.project.path("sub"));
         Done::from(command.output().unwrap()).expect_code(0);
         let status = cluster.run(&["submit", "--status"], None).expect_code(0);
         assert!(status.stdout.contains("2 of 2 shards measured\n"), "{name}: {}", status.stdout);
@@ -225,15 +228,15 @@ fn jobs_in_place_take_their_own_records_alone() {
 fn what_waits_or_runs_is_not_submitted_again() {
     let cluster = Cluster::with_spec(SPEC);
     cluster.run_with(&SUBMIT, &[("RUNS", ""), ("CLUSTER", ";east")]).expect_code(0);
-    cluster.place.write("queue", "CLUSTER: east\n0|RUNNING|None|n1\n1|PENDING|JobHeldUser|\n2|SPECIAL_EXIT|None|\n");
+    cluster.project.write("queue", "CLUSTER: east\n0|RUNNING|None|n1\n1|PENDING|JobHeldUser|\n2|SPECIAL_EXIT|None|\n");
     let status = cluster.run(&["submit", "--status"], None).expect_code(0);
     for words in ["running  on n1", "waiting  held: `scontrol release`", "1 running, 2 waiting, 1 missing"] {
         assert!(status.stdout.contains(words), "{words}: {}", status.stdout);
     }
-    assert!(cluster.place.read("asked").contains("squeue -M east -h -r -j 7 "), "{}", cluster.place.read("asked"));
+    assert!(cluster.project.read("asked").contains("squeue -M east -h -r -j 7 "), "{}", cluster.project.read("asked"));
     let again = cluster.run_with(&SUBMIT, &[("RUNS", "")]).expect_code(0);
     assert!(again.stderr.contains("1 shard as job"), "{}", again.stderr);
-    assert!(cluster.place.read("asked").contains("--dependency=afterany:7:7"), "{}", cluster.place.read("asked"));
+    assert!(cluster.project.read("asked").contains("--dependency=afterany:7:7"), "{}", cluster.project.read("asked"));
 }
 
 /// The whole matrix on two kinds of nodes, which are one machine here.
@@ -243,7 +246,7 @@ fn each_kind_of_node_is_a_machine_of_the_report() {
     let kinds = ["--each-node-type", "constraint=epyc,xeon"];
     let first = cluster.run(&[&SUBMIT[..], &kinds].concat(), None).expect_code(0);
     assert!(first.stderr.contains("4 shards as job 7 on epyc") && first.stderr.contains("on xeon"), "{}", first.stderr);
-    let merged = std::fs::read_dir(cluster.place.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
+    let merged = std::fs::read_dir(cluster.project.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
     let merged: Vec<String> =
         merged.filter_map(|job| std::fs::read_to_string(job.join("logs/merge-8.log")).ok()).collect();
     assert_eq!(merged.len(), 1, "one job merges both");
@@ -292,10 +295,10 @@ fn what_no_script_can_hold_is_refused() {
 #[test]
 fn a_job_that_slurm_refuses_leaves_no_folder_and_what_it_says_is_bounded() {
     let cluster = Cluster::with_spec(SPEC);
-    cluster.place.write("bin/sbatch", "#!/bin/sh\nyes x | head -c 3000000 >&2; echo Invalid account >&2; exit 1\n");
+    cluster.project.write("bin/sbatch", "#!/bin/sh\nyes x | head -c 3000000 >&2; echo Invalid account >&2; exit 1\n");
     let refused = cluster.run(&SUBMIT, None).expect_code(2).stderr;
     assert!(refused.contains("sbatch refused the job") && refused.contains("Invalid account"), "{}", refused.len());
-    let jobs = std::fs::read_dir(cluster.place.path(".perfrun/jobs")).unwrap().map(|it| it.unwrap().path());
+    let jobs = std::fs::read_dir(cluster.project.path(".perfrun/jobs")).unwrap().map(|it| it.unwrap().path());
     assert_eq!(jobs.filter(|path| path.join("job.json").exists()).count(), 0);
     assert!(refused.len() < 4096, "{}", refused.len());
 }
@@ -306,7 +309,7 @@ fn a_job_measures_what_was_submitted() {
     let cluster = Cluster::with_spec(SPEC);
     cluster.run(&SUBMIT, Some("")).expect_code(0);
     let job = cluster.job();
-    cluster.place.write("x.yaml", &SPEC.replace("runs: 10", "runs: 6"));
+    cluster.project.write("x.yaml", &SPEC.replace("runs: 10", "runs: 6"));
     let kept = std::fs::read_to_string(job.join("x.yaml")).unwrap();
     assert_eq!(kept, SPEC);
     // And what was edited is another job.
@@ -328,7 +331,7 @@ fn what_a_task_ends_with_is_said_in_words() {
     std::fs::write(job.join("task.sh"), task.replace("cd /", "cd /nowhere/")).unwrap();
     let sees = |code: &str| {
         let line = format!("JobId=1 ArrayJobId=7 ArrayTaskId=0 JobState=FAILED ExitCode={code}:0 NodeList=n2\n");
-        cluster.place.write("tasks", &line);
+        cluster.project.write("tasks", &line);
         cluster.run(&["submit", "--status"], None).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let done = Command::new("bash").arg(job.join("task.sh")).env("SLURM_ARRAY_TASK_ID", "0").output().unwrap();
@@ -345,60 +348,60 @@ fn what_a_task_ends_with_is_said_in_words() {
 
 #[test]
 fn without_slurm_or_with_too_many_shards_nothing_is_submitted() {
-    let place = Workplace::with_spec(SPEC);
-    let mut command = place.command(&SUBMIT);
+    let project = Project::with_spec(SPEC);
+    let mut command = project.command(&SUBMIT);
     command.env("PATH", "/nowhere");
     let refused = Done::from(command.output().unwrap()).expect_code(2);
     assert!(refused.stderr.contains("`sbatch` is not on the path"), "{}", refused.stderr);
-    let refused = place.run(&["submit", "x.yaml", "--to", "slurm", "--shards", "9"]).expect_code(2);
+    let refused = project.run(&["submit", "x.yaml", "--to", "slurm", "--shards", "9"]).expect_code(2);
     assert!(
         refused.stderr.contains("9 shards are too many") && refused.stderr.contains("8 sets"),
         "{}",
         refused.stderr
     );
-    let refused = place.run(&["submit", "x.yaml", "--to", "slurm", "--shard", "1/2"]).expect_code(2);
+    let refused = project.run(&["submit", "x.yaml", "--to", "slurm", "--shard", "1/2"]).expect_code(2);
     assert!(refused.stderr.contains("--shards"), "{}", refused.stderr);
     for (engine, help) in [("kubernetes", "kubectl apply"), ("github", ".github/workflows")] {
-        let refused = place.run(&["submit", "x.yaml", "--to", engine, "--image", "i"]).expect_code(2);
+        let refused = project.run(&["submit", "x.yaml", "--to", engine, "--image", "i"]).expect_code(2);
         assert!(refused.stderr.contains(help), "{}", refused.stderr);
     }
-    let refused = place.run(&["submit", "--status", "x.yaml"]).expect_code(2);
+    let refused = project.run(&["submit", "--status", "x.yaml"]).expect_code(2);
     assert!(refused.stderr.contains("is no submitted job"), "{}", refused.stderr);
 }
 
 /// What a scheduler does that takes a node away and gives another: the record of the same selection is gone on with.
 #[test]
 fn a_job_that_starts_again_measures_once() {
-    let place = Workplace::with_spec(SPEC);
+    let project = Project::with_spec(SPEC);
     let once = ["run", "x.yaml", "--shard", "1/2", "--once"];
-    place.run(&once).expect_code(0);
-    let again = place.run(&once).expect_code(0);
+    project.run(&once).expect_code(0);
+    let again = project.run(&once).expect_code(0);
     assert!(again.stderr.contains("has measured this already"), "{}", again.stderr);
-    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 1);
-    place.run(&["run", "x.yaml", "--shard", "2/2", "--once"]).expect_code(0);
-    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(project.path(".perfrun/records/x")).unwrap().count(), 1);
+    project.run(&["run", "x.yaml", "--shard", "2/2", "--once"]).expect_code(0);
+    assert_eq!(std::fs::read_dir(project.path(".perfrun/records/x")).unwrap().count(), 2);
     // What else it was asked for is another measurement.
-    place.run(&["run", "x.yaml", "--shard", "2/2", "--once", "--profile"]);
-    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 3);
-    place.write("x.yaml", &SPEC.replace("runs: 10", "runs: 11"));
-    place.run(&once).expect_code(0);
-    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 4);
+    project.run(&["run", "x.yaml", "--shard", "2/2", "--once", "--profile"]);
+    assert_eq!(std::fs::read_dir(project.path(".perfrun/records/x")).unwrap().count(), 3);
+    project.write("x.yaml", &SPEC.replace("runs: 10", "runs: 11"));
+    project.run(&once).expect_code(0);
+    assert_eq!(std::fs::read_dir(project.path(".perfrun/records/x")).unwrap().count(), 4);
 }
 
 /// The folder of exported shards that a workflow of GitHub downloads.
 #[test]
 fn exported_shards_are_merged_by_their_folder() {
-    let place = Workplace::with_spec(SPEC);
+    let project = Project::with_spec(SPEC);
     for shard in ["1", "2"] {
-        place.run(&["x.yaml", "--shard", &format!("{shard}/2")]).expect_code(0);
-        place.run(&["export", "latest", &format!("shard-{shard}.tar.zst")]).expect_code(0);
+        project.run(&["x.yaml", "--shard", &format!("{shard}/2")]).expect_code(0);
+        project.run(&["export", "latest", &format!("shard-{shard}.tar.zst")]).expect_code(0);
     }
-    std::fs::create_dir(place.path("shards")).unwrap();
-    let other = Workplace::with_spec(SPEC);
+    std::fs::create_dir(project.path("shards")).unwrap();
+    let other = Project::with_spec(SPEC);
     std::fs::create_dir(other.path("shards")).unwrap();
     let carry = |shard: &str| {
         let name = format!("shard-{shard}.tar.zst");
-        std::fs::copy(place.path(&name), other.path("shards").join(&name)).unwrap();
+        std::fs::copy(project.path(&name), other.path("shards").join(&name)).unwrap();
     };
     carry("2");
     let partial = other.run(&["merge", "shards", "--output", "report"]).expect_code(3);
@@ -412,17 +415,17 @@ fn exported_shards_are_merged_by_their_folder() {
     assert!(refused.stderr.contains("not an archive"), "{}", refused.stderr);
     carry("1");
     other.run(&["merge", "shards", "--output", "report"]).expect_code(0);
-    place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
-    let whole = results(&place, "whole/results.json");
+    project.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    let whole = results(&project, "whole/results.json");
     assert_eq!(ids_and_statuses(&results(&other, "report/results.json")), ids_and_statuses(&whole));
     let refused = other.run(&["merge", "bin"]).expect_code(2);
     assert!(refused.stderr.contains("there is no record `bin`"), "{}", refused.stderr);
 }
 
 fn printed(engine: &str, more: &[&str]) -> String {
-    let place = Workplace::with_spec(SPEC);
+    let project = Project::with_spec(SPEC);
     let arguments = [&["submit", "x.yaml", "--to", engine, "--print"], more].concat();
-    place.run(&arguments).expect_code(0).stdout.replace(place.root().to_str().unwrap(), "ROOT")
+    project.run(&arguments).expect_code(0).stdout.replace(project.root().to_str().unwrap(), "ROOT")
 }
 
 /// The time at which a job was made stands in its name.
@@ -505,10 +508,10 @@ const WHEEL: [&str; 4] = [
 
 #[test]
 fn a_workflow_installs_perfrun_from_known_bytes_alone() {
-    let place = Workplace::with_spec(SPEC);
+    let project = Project::with_spec(SPEC);
     let refused = |more: &[&str]| {
         let arguments = [&["submit", "x.yaml", "--to", "github", "--print"], more].concat();
-        place.run(&arguments).expect_code(2).stderr
+        project.run(&arguments).expect_code(2).stderr
     };
     assert!(refused(&[]).contains("GitHub's machines have no perfrun"), "{}", refused(&[]));
     assert!(refused(&["--program", "perfrun"]).contains("has no effect for GitHub"));
@@ -518,8 +521,8 @@ fn a_workflow_installs_perfrun_from_known_bytes_alone() {
         let said = refused(&[&["--wheel", wheel], &WHEEL[2..]].concat());
         assert!(said.contains("is no wheel") || said.contains("https"), "{wheel}: {said}");
     }
-    let own = printed("github", &[&["--wheel", "dist/perfrun.whl"], &WHEEL[2..]].concat());
-    assert!(own.contains("pipx install ./dist/perfrun.whl\n") && !own.contains("curl"), "{own}");
+    let own_wheel = printed("github", &[&["--wheel", "dist/perfrun.whl"], &WHEEL[2..]].concat());
+    assert!(own_wheel.contains("pipx install ./dist/perfrun.whl\n") && !own_wheel.contains("curl"), "{own_wheel}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use record::Record;
 use tempfile::TempDir;
 
 /// A temporary folder that is a root of its own.
-pub struct Workplace {
+pub struct Project {
     folder: TempDir,
     /// Of the lock on the machine: no time is checked, so that tests need not wait for each other.
     lock: TempDir,
@@ -30,18 +30,18 @@ pub fn check_snapshot(name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-impl Workplace {
+impl Project {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
         fs::create_dir(folder.path().join(".perfrun")).unwrap();
-        Workplace { folder, lock: TempDir::new().unwrap() }
+        Project { folder, lock: TempDir::new().unwrap() }
     }
 
     /// A workplace with `x.yaml`.
     pub fn with_spec(text: &str) -> Self {
-        let place = Workplace::new();
-        place.write("x.yaml", text);
-        place
+        let project = Project::new();
+        project.write("x.yaml", text);
+        project
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-cnn.onnx");
 const SPEC: &str = "backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 5\n";
@@ -15,9 +15,9 @@ fn said(done: &Done) -> String {
 
 #[test]
 fn what_cannot_be_written_has_a_verb_and_a_remedy() {
-    let place = Workplace::with_spec(SPEC);
-    place.write("file", "in the way");
-    place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(SPEC);
+    project.write("file", "in the way");
+    project.run(&["x.yaml"]).expect_code(0);
     let missing = "the folder nope does not exist: `mkdir -p nope`";
     let in_the_way = "a file lies where a folder is needed";
     for (arguments, what, remedy) in [
@@ -30,7 +30,7 @@ fn what_cannot_be_written_has_a_verb_and_a_remedy() {
         (&["x.yaml", "--output", "file/x"], "cannot write file/x", in_the_way),
         (&["site", "file/x"], "cannot write file/x", in_the_way),
     ] {
-        let done = place.run(arguments).expect_code(2);
+        let done = project.run(arguments).expect_code(2);
         let said = said(&done);
         assert!(said.contains(what) && said.contains(remedy), "{arguments:?}: {}", done.stderr);
         assert!(!said.contains(".perfrun-scratch") && !said.contains(".tmp"), "{arguments:?}: {}", done.stderr);
@@ -39,10 +39,10 @@ fn what_cannot_be_written_has_a_verb_and_a_remedy() {
 
 #[test]
 fn a_cache_and_a_temporary_folder_that_cannot_be_written_name_their_variables() {
-    let place = Workplace::with_spec(SPEC);
-    place.write("file", "in the way");
+    let project = Project::with_spec(SPEC);
+    project.write("file", "in the way");
     let with = |variable: &str, value: &str, arguments: &[&str]| {
-        let mut command = place.command(arguments);
+        let mut command = project.command(arguments);
         command.env(variable, value);
         said(&Done::from(command.output().unwrap()).expect_code(2))
     };
@@ -59,34 +59,34 @@ fn a_cache_and_a_temporary_folder_that_cannot_be_written_name_their_variables() 
 
 #[test]
 fn names_that_are_not_utf_8_are_left_out_and_said() {
-    let place = Workplace::new();
-    let odd = place.root().join("models").join(OsStr::from_bytes(b"latin\xe9.onnx"));
-    place.write("models/plain.onnx", "");
-    std::fs::copy(MODEL, place.path("models/plain.onnx")).unwrap();
+    let project = Project::new();
+    let odd = project.root().join("models").join(OsStr::from_bytes(b"latin\xe9.onnx"));
+    project.write("models/plain.onnx", "");
+    std::fs::copy(MODEL, project.path("models/plain.onnx")).unwrap();
     std::fs::copy(MODEL, &odd).unwrap();
-    let done = place.run(&["init", "models", "-o", "x.yaml"]).expect_code(0);
+    let done = project.run(&["init", "models", "-o", "x.yaml"]).expect_code(0);
     assert!(said(&done).contains("is not UTF-8, so no specification can hold it"), "{}", done.stderr);
-    let text = place.read("x.yaml");
+    let text = project.read("x.yaml");
     assert!(text.contains("plain.onnx") && !text.contains("latin"), "{text}");
-    place.run(&["validate", "x.yaml"]).expect_code(0);
-    let mut alone = place.command(&["init", "-o", "y.yaml"]);
+    project.run(&["validate", "x.yaml"]).expect_code(0);
+    let mut alone = project.command(&["init", "-o", "y.yaml"]);
     let done = Done::from(alone.arg(&odd).output().unwrap()).expect_code(2);
     assert!(said(&done).contains("rename it"), "{}", done.stderr);
     // A first look needs no name.
-    let mut look = place.command(&["plan"]);
+    let mut look = project.command(&["plan"]);
     let done = Done::from(look.arg(&odd).output().unwrap());
     assert!(!said(&done).contains("there is no file"), "{}", done.stderr);
-    let mut look = place.command(&["run", "--dry-run"]);
+    let mut look = project.command(&["run", "--dry-run"]);
     let done = Done::from(look.arg(&odd).output().unwrap()).expect_code(0);
     assert!(done.stdout.contains("latin"), "{}", done.stdout);
 }
 
 #[test]
 fn a_specification_may_have_any_name() {
-    let place = Workplace::new();
-    let file = place.root().join(OsStr::from_bytes(b"latin\xe9.yaml"));
+    let project = Project::new();
+    let file = project.root().join(OsStr::from_bytes(b"latin\xe9.yaml"));
     std::fs::write(&file, format!("name: x\n{SPEC}")).unwrap();
-    let mut run = place.command(&["run"]);
+    let mut run = project.command(&["run"]);
     Done::from(run.arg(&file).output().unwrap()).expect_code(0);
-    assert!(place.read("reports/x/report.md").contains("# x"));
+    assert!(project.read("reports/x/report.md").contains("# x"));
 }

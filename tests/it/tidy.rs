@@ -84,10 +84,10 @@ fn within_a_package_a_module_uses_only_those_before_it() {
     for (package, floors) in FLOORS {
         for (index, floor) in floors.iter().enumerate() {
             let below = package_folder(package).join(floor);
-            let own =
+            let of_package =
                 sources.iter().filter(|(path, _)| path.starts_with(&below) || *path == below.with_extension("rs"));
             let mut found = 0;
-            for (path, text) in own {
+            for (path, text) in of_package {
                 found += 1;
                 let above = |name: &String| floors[index + 1..].contains(&name.as_str());
                 let used = names_behind(text, "crate::").find(above);
@@ -121,9 +121,10 @@ fn what_is_pub_is_named_by_another_package() {
         .collect();
     let mut shown = 0;
     for (path, text) in sources_without_tests().iter().filter(|(path, _)| !path.ends_with("generated.rs")) {
-        let own = texts.iter().find(|(_, files)| files.iter().any(|(other, _)| other == path)).unwrap().0.as_str();
+        let package_of_file =
+            texts.iter().find(|(_, files)| files.iter().any(|(other, _)| other == path)).unwrap().0.as_str();
         for (kind, name) in text.lines().filter_map(shown_item).filter(|(kind, _)| KINDS.contains(kind)) {
-            let is_named = words.iter().any(|(package, words)| *package != own && words.contains(name));
+            let is_named = words.iter().any(|(package, words)| *package != package_of_file && words.contains(name));
             assert!(
                 is_named,
                 "{}: no other package names the `pub {kind} {name}`: `pub(crate)` will do",
@@ -180,13 +181,13 @@ fn crates_are_named_where_they_belong() {
     ];
     for (path, text) in sources() {
         let shown = path.to_string_lossy().replace('\\', "/");
-        for (name, places) in rules {
+        for (name, folders) in rules {
             let named = text.lines().any(|line| {
                 let code = line.trim_start();
                 !code.starts_with("//")
                     && (code.starts_with(&format!("use {name}")) || code.contains(&format!(" {name}")))
             });
-            assert!(!named || places.iter().any(|place| shown.starts_with(place)), "{shown} names {name}");
+            assert!(!named || folders.iter().any(|folder| shown.starts_with(folder)), "{shown} names {name}");
         }
     }
 }
@@ -216,7 +217,7 @@ fn few_files_name_the_variants_of_a_verdict() {
     assert_eq!(naming("Verdict::", &["Better", "Worse", "Equivalent", "Undecided"]), PLACES);
 }
 
-/// Who treats an axis otherwise than others asks for a fact of it, or names the entry that it is about, so that another axis
+/// Code that treats one axis differently asks for a fact of it, or names the entry that it is about, so that another axis
 /// is a row of its table; these declare them, or hold a rule that is one axis's own.
 #[test]
 fn few_files_name_the_variants_of_an_axis() {
@@ -244,12 +245,12 @@ fn texts_become_seeds_in_one_place() {
     assert_eq!(found, PLACES);
 }
 
-/// What a worker does is told by its parent, between commands.
+/// What a worker does is logged by its parent, between commands.
 #[test]
 fn nothing_is_told_where_a_worker_measures() {
     const PARENT: [&str; 2] = ["crates/worker/src/process.rs", "crates/worker/src/session.rs"];
-    let tells = |text: &str| ["tracing::", "info!(", "debug!("].iter().any(|word| text.contains(word));
-    let of_worker = sources().into_iter().filter(|(path, text)| path.starts_with("crates/worker") && tells(text));
+    let logs = |text: &str| ["tracing::", "info!(", "debug!("].iter().any(|word| text.contains(word));
+    let of_worker = sources().into_iter().filter(|(path, text)| path.starts_with("crates/worker") && logs(text));
     let found: Vec<String> = of_worker.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     assert_eq!(found, PARENT);
 }
@@ -299,8 +300,8 @@ fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
     }
 }
 
-/// The files that open others without `reading::plain_file`, and why that cannot hang: only what perfrun itself wrote or holds, or
-/// the kernel's own files.
+/// The files that open files without `reading::plain_file`, and why that cannot hang: only what perfrun itself wrote or
+/// holds, or the kernel's own files.
 const OPENERS: [&str; 14] = [
     // Unpacked, or hashed, by perfrun a moment before.
     "src/commands/archive.rs",

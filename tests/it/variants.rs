@@ -1,4 +1,4 @@
-//! Variants from YAML to the verdict: files of their own, outputs beside the reference's, models that are made or fetched.
+//! Variants from YAML to the verdict: files of their own, outputs against the reference's, models that are made or fetched.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use files::digest;
 use record::{Outcome, VariantOrigin};
 
 use crate::need::need;
-use crate::support::Workplace;
+use crate::support::Project;
 
 const WRONG: &str = "\
 backend: mock
@@ -29,19 +29,19 @@ fn least_cosine() -> f64 {
 
 #[test]
 fn what_computes_something_else_is_marked_and_never_best() {
-    let place = Workplace::with_spec(&format!("{WRONG}choose: {{ best: latency }}\npareto: [latency, throughput]\n"));
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(&format!("{WRONG}choose: {{ best: latency }}\npareto: [latency, throughput]\n"));
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stdout.contains("faster; outputs DIFFER"), "{}", done.stdout);
     assert!(done.stdout.contains("Fastest: same."), "{}", done.stdout);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("left out: wrong (differs from base: cosine 0.8983, required 0.999"), "{answer}");
-    let report = place.page("reports/x");
+    let report = project.page("reports/x");
     assert!(report.contains("| ~~3.5"), "{report}");
     assert!(report.contains("Outputs against the reference's"), "{report}");
     assert!(report.contains("differs: cosine"), "{report}");
-    let results = place.read("reports/x/results.json");
+    let results = project.read("reports/x/results.json");
     assert!(results.contains("outputs_differ"), "left out of the frontier with the reason");
-    assert!(!place.record_folder("x").join("outputs").exists(), "outputs are forgotten once they were compared");
+    assert!(!project.record_folder("x").join("outputs").exists(), "outputs are forgotten once they were compared");
 }
 
 /// A model that draws random numbers differs from itself: no variant of it is blamed, struck out, or called close.
@@ -49,15 +49,15 @@ fn what_computes_something_else_is_marked_and_never_best() {
 fn outputs_that_are_drawn_anew_are_not_judged() {
     let variants = "[{ name: one }, { name: two, mock: { scale: 0.5 } }, { name: int4, precision: int4 }]";
     let spec = format!("backend: {{ mock: {{ outputs: random }} }}\nmodels: [net]\nvariants: {variants}\n");
-    let place = Workplace::with_spec(&spec);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(&spec);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: two."), "{answer}");
     assert!(!answer.contains("DIFFER") && !answer.contains("unrelated"), "{answer}");
     let said = "net gave other outputs for the same inputs in a second inference";
     assert!(answer.contains(said), "{answer}");
-    assert!(place.page("reports/x").contains(said));
-    assert!(place.record("x").manifest.fidelity().iter().all(|known| known.fidelity.reference_varies));
+    assert!(project.page("reports/x").contains(said));
+    assert!(project.record("x").manifest.fidelity().iter().all(|known| known.fidelity.reference_varies));
 }
 
 /// Without a limit there is a floor.
@@ -68,8 +68,8 @@ backend: mock
 models: [net]
 variants: [{ name: base }, { name: int4, precision: int4, mock: { scale: 0.1, differ: 5000% } }]
 ";
-    let place = Workplace::with_spec(spec);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(spec);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: base."), "{answer}");
     assert!(answer.contains("left out: int4 (differs from base: outputs unrelated to the reference's"), "{answer}");
@@ -77,8 +77,8 @@ variants: [{ name: base }, { name: int4, precision: int4, mock: { scale: 0.1, di
 
 #[test]
 fn without_a_question_the_answer_says_what_is_not_ranked() {
-    let place = Workplace::with_spec(WRONG);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(WRONG);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: same."), "{answer}");
     assert!(
@@ -91,15 +91,15 @@ fn without_a_question_the_answer_says_what_is_not_ranked() {
 #[test]
 fn on_random_inputs_outputs_are_close_and_never_agree() {
     for question in ["", "choose: { best: latency }\n"] {
-        let place = Workplace::with_spec(&format!(
+        let project = Project::with_spec(&format!(
             "backend: mock\nmodels: [net]\nvariants:\n  - base\n  - {{ name: near, mock: {{ scale: 0.8, differ: 5% }} }}\n\
              fidelity: {{ near: {{ cosine: 0.9, close: 0% }} }}\n{question}"
         ));
-        let done = place.run(&["x.yaml"]).expect_code(0);
+        let done = project.run(&["x.yaml"]).expect_code(0);
         let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(answer.contains("Fastest: near."), "{answer}");
         assert!(answer.contains("outputs close on random data, accuracy not measured (cosine 0.99"), "{answer}");
-        let report = place.page("reports/x");
+        let report = project.page("reports/x");
         assert!(report.contains("| close on random data, accuracy not measured |"), "{report}");
         for text in [answer, report] {
             assert!(!text.contains("outputs agree") && !text.contains("| agree |"), "{text}");
@@ -108,10 +108,10 @@ fn on_random_inputs_outputs_are_close_and_never_agree() {
 }
 
 /// What `perfrun convert` says of a model in another precision, which it writes to `PRECISION.onnx`.
-fn by_hand(place: &Workplace, model: &str, precision: &str) -> String {
+fn by_hand(project: &Project, model: &str, precision: &str) -> String {
     let output = format!("{precision}.onnx");
     let arguments = ["convert", model, "--precision", precision, "--inputs", "batch=1", "-o", &output];
-    let done = place.command(&arguments).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
+    let done = project.command(&arguments).env("PERFRUN_CACHE", project.path("cache")).output().unwrap();
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.success(), "{text}{}", String::from_utf8_lossy(&done.stderr));
     text
@@ -120,28 +120,28 @@ fn by_hand(place: &Workplace, model: &str, precision: &str) -> String {
 #[test]
 fn a_conversion_by_hand_says_that_accuracy_was_not_measured() {
     need!(onnxruntime);
-    let place = Workplace::new();
+    let project = Project::new();
     let cnn = model("digits-cnn.onnx");
-    cache(&place);
-    let text = by_hand(&place, &cnn, "int8");
+    cache(&project);
+    let text = by_hand(&project, &cnn, "int8");
     assert!(text.contains(" random items, seed 42, batch=1; accuracy not measured\n"), "{text}");
-    let text = by_hand(&place, &cnn, "fp16");
+    let text = by_hand(&project, &cnn, "fp16");
     assert!(text.contains("  note       accuracy not measured\n"), "{text}");
 }
 
 #[test]
 fn weights_behind_the_casts_of_an_fp16_file_are_quantised() {
-    let place = Workplace::new();
-    by_hand(&place, &model("digits-mlp.onnx"), "fp16");
-    let text = by_hand(&place, "fp16.onnx", "int8");
+    let project = Project::new();
+    by_hand(&project, &model("digits-mlp.onnx"), "fp16");
+    let text = by_hand(&project, "fp16.onnx", "int8");
     assert!(text.contains("  converted  34 MatMul\n"), "{text}");
 }
 
 #[test]
 fn limits_are_settable_by_variant() {
     let loose = "fidelity: { wrong: { cosine: 0.1, close: 0% } }\n";
-    let place = Workplace::with_spec(&format!("{WRONG}{loose}"));
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(&format!("{WRONG}{loose}"));
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(!done.stdout.contains("DIFFER"), "{}", done.stdout);
     assert!(done.stdout.contains("Fastest: wrong."), "{}", done.stdout);
 }
@@ -161,7 +161,7 @@ fn model(name: &str) -> String {
 fn every_precision_is_converted_run_and_compared() {
     need!(onnxruntime);
     let (cnn, mlp) = (model("digits-cnn.onnx"), model("digits-mlp.onnx"));
-    let place = Workplace::with_spec(&format!(
+    let project = Project::with_spec(&format!(
         "models: ['{cnn}', '{mlp}']
 inputs: {{ batch: 4 }}
 variants:
@@ -174,9 +174,9 @@ variants:
   - int4
 {SHORT}"
     ));
-    let done = place.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&place)).output().unwrap();
+    let done = project.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&project)).output().unwrap();
     let text = String::from_utf8_lossy(&done.stderr).into_owned();
-    let record = place.record("x");
+    let record = project.record("x");
     let manifest = &record.manifest;
     let failed: Vec<String> =
         record.runs.iter().filter_map(|run| Some(run.failure.as_ref()?.message.clone())).collect();
@@ -190,7 +190,7 @@ variants:
     for file in manifest.variant_files().iter().filter(|file| file.problem.is_none()) {
         let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { panic!("{file:?}") };
         assert!(report.weights.converted > 0, "{file:?}");
-        assert_ne!(file.sha256, source(file.model.place()));
+        assert_ne!(file.sha256, source(file.model.index()));
     }
     let measured = record.runs.iter().filter(|run| run.outcome == Outcome::Completed).count();
     assert!(measured >= 2 * 11, "{measured} runs\n{text}");
@@ -210,17 +210,17 @@ fn what_is_chosen_for_a_step_of_a_decoder_runs() {
     need!(onnxruntime);
     let step = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models/decoder_step.onnx");
     let sizes = "batch: 3, decoder_sequence_length: 2, past_decoder_sequence_length_of_layers: 5";
-    let place = Workplace::with_spec(&format!("models: ['{}']\ninputs: {{ {sizes} }}\n{SHORT}", step.display()));
-    place.run(&["x.yaml"]).expect_code(0);
-    let record = place.record("x");
+    let project = Project::with_spec(&format!("models: ['{}']\ninputs: {{ {sizes} }}\n{SHORT}", step.display()));
+    project.run(&["x.yaml"]).expect_code(0);
+    let record = project.record("x");
     assert_eq!(record.manifest.plan.inputs()[0].name, "b3-d2-p5");
     let shapes = record.runs.iter().find_map(|run| run.data.output_shapes.clone()).unwrap();
     assert_eq!(shapes["y"], [3, 7, 4]);
 }
 
 /// The usual cache for the library, with converted models in a folder that ends with the test.
-fn cache(place: &Workplace) -> std::path::PathBuf {
-    let folder = place.path("cache");
+fn cache(project: &Project) -> std::path::PathBuf {
+    let folder = project.path("cache");
     std::fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink(prepare::runtime::cache_folder().join("runtimes"), folder.join("runtimes")).unwrap();
     folder
@@ -233,18 +233,18 @@ fn a_file_that_was_replaced_is_not_gone_on_with_however_often() {
     let spec = format!(
         "models: [{{ path: '{mlp}', files: {{ mine: own.onnx }} }}]\ninputs: {{ batch: 1 }}\nvariants: [fp32, {{ name: mine }}]\n{SHORT}"
     );
-    let place = Workplace::with_spec(&spec);
-    std::fs::copy(&mlp, place.path("own.onnx")).unwrap();
-    place.run(&["x.yaml"]).expect_code(0);
-    std::fs::copy(model("digits-cnn.onnx"), place.path("own.onnx")).unwrap();
-    let folder = place.record_folder("x");
+    let project = Project::with_spec(&spec);
+    std::fs::copy(&mlp, project.path("own.onnx")).unwrap();
+    project.run(&["x.yaml"]).expect_code(0);
+    std::fs::copy(model("digits-cnn.onnx"), project.path("own.onnx")).unwrap();
+    let folder = project.record_folder("x");
     for _ in 0..2 {
         // As if it had been interrupted before its rehearsal.
         std::fs::remove_file(folder.join("complete.json")).unwrap();
         std::fs::remove_file(folder.join("passes/rehearsal.json")).unwrap();
         std::fs::create_dir(folder.join("journal")).unwrap();
-        place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(3);
-        let record = place.record("x");
+        project.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(3);
+        let record = project.record("x");
         let failures: Vec<_> = record.runs.iter().filter_map(|run| run.failure.as_ref()).collect();
         assert!(!failures.is_empty());
         for failure in failures {
@@ -257,37 +257,37 @@ fn a_file_that_was_replaced_is_not_gone_on_with_however_often() {
 fn a_file_of_ones_own_stands_for_a_variant_and_a_damaged_one_fails_its_cells_alone() {
     need!(onnxruntime);
     let (cnn, mlp) = (model("digits-cnn.onnx"), model("digits-mlp.onnx"));
-    let spec = |own: &str| {
+    let spec = |file: &str| {
         format!(
-            "models: [{{ path: '{mlp}', files: {{ mine: '{own}' }} }}]\ninputs: {{ batch: 1 }}\nvariants: [fp32, {{ name: mine }}]\n{SHORT}"
+            "models: [{{ path: '{mlp}', files: {{ mine: '{file}' }} }}]\ninputs: {{ batch: 1 }}\nvariants: [fp32, {{ name: mine }}]\n{SHORT}"
         )
     };
-    let place = Workplace::with_spec(&spec(&cnn));
-    place.run(&["x.yaml"]).expect_code(0);
-    let manifest = place.record("x").manifest;
+    let project = Project::with_spec(&spec(&cnn));
+    project.run(&["x.yaml"]).expect_code(0);
+    let manifest = project.record("x").manifest;
     assert!(matches!(&manifest.variant_files()[0].origin, VariantOrigin::Own { path } if path == "digits-cnn.onnx"));
     // Another network gives other answers.
     assert!(!manifest.fidelity()[0].fidelity.passes());
 
-    let place = Workplace::new();
-    std::fs::write(place.path("cut.onnx"), &std::fs::read(&mlp).unwrap()[..1000]).unwrap();
-    place.write("x.yaml", &spec(&place.path("cut.onnx").display().to_string()));
-    let done = place.run(&["x.yaml"]).expect_code(3);
+    let project = Project::new();
+    std::fs::write(project.path("cut.onnx"), &std::fs::read(&mlp).unwrap()[..1000]).unwrap();
+    project.write("x.yaml", &spec(&project.path("cut.onnx").display().to_string()));
+    let done = project.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("model `digits-mlp` as `mine`: the file is truncated"), "{}", done.stderr);
 
     let fed = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/fed.onnx");
-    place.write("x.yaml", &spec(fed));
-    let done = place.run(&["x.yaml"]).expect_code(3);
+    project.write("x.yaml", &spec(fed));
+    let done = project.run(&["x.yaml"]).expect_code(3);
     let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("files of one model take the same inputs"), "{said}");
 }
 
 #[test]
 fn a_network_of_the_zoo_needs_no_file() {
-    let place = Workplace::new();
-    let cache = place.path("cache");
-    place.write("x.yaml", "models: [{ zoo: bert_tiny, inputs: { batch: 1, sequence: 8 } }]\n");
-    let plan = |arguments: &[&str]| place.command(arguments).env("PERFRUN_CACHE", &cache).output().unwrap();
+    let project = Project::new();
+    let cache = project.path("cache");
+    project.write("x.yaml", "models: [{ zoo: bert_tiny, inputs: { batch: 1, sequence: 8 } }]\n");
+    let plan = |arguments: &[&str]| project.command(arguments).env("PERFRUN_CACHE", &cache).output().unwrap();
     let done = plan(&["plan", "x.yaml"]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(String::from_utf8_lossy(&done.stderr).contains("making"));
@@ -301,12 +301,12 @@ fn a_network_of_the_zoo_needs_no_file() {
     assert_eq!(digest::of_file(&file).unwrap(), whole);
     let done = plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
+    assert_eq!(onnx::read_header(&project.path("tiny.onnx")).unwrap().parameters, 4_385_920);
     assert_eq!(plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]).status.code(), Some(2));
     let small = ["zoo", "export", "mobilenet_v2", "--classes", "10", "--image", "32", "-o", "small.onnx"];
     assert!(plan(&small).status.success());
     assert!(file.with_file_name("mobilenet_v2-10-image32.onnx").exists());
-    let input = &onnx::read_header(&place.path("small.onnx")).unwrap().signature.inputs[0];
+    let input = &onnx::read_header(&project.path("small.onnx")).unwrap().signature.inputs[0];
     assert_eq!(input.to_string(), "input: float32 [batch, 3, 32, 32]");
     let refused = plan(&["zoo", "export", "densenet121", "--image", "28"]);
     assert!(said_on_one_line(&refused.stderr).contains("at least 29"));
@@ -326,16 +326,16 @@ fn said_on_one_line(stderr: &[u8]) -> String {
 
 #[test]
 fn a_conversion_in_the_cache_that_is_damaged_or_another_models_is_made_again() {
-    let place = Workplace::new();
+    let project = Project::new();
     let convert = |name: &str| {
-        let _made_before = std::fs::remove_file(place.path("out.onnx"));
+        let _made_before = std::fs::remove_file(project.path("out.onnx"));
         let arguments = ["convert", &model(name), "--precision", "fp16", "-o", "out.onnx"];
-        let done = place.command(&arguments).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
+        let done = project.command(&arguments).env("PERFRUN_CACHE", project.path("cache")).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        (String::from_utf8_lossy(&done.stdout).into_owned(), digest::of_file(&place.path("out.onnx")).unwrap())
+        (String::from_utf8_lossy(&done.stdout).into_owned(), digest::of_file(&project.path("out.onnx")).unwrap())
     };
     let entries = || -> Vec<_> {
-        let entries = std::fs::read_dir(place.path("cache/models")).unwrap();
+        let entries = std::fs::read_dir(project.path("cache/models")).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     };
     let (_, whole) = convert("digits-mlp.onnx");
@@ -377,19 +377,19 @@ fn a_model_is_fetched_once_and_must_be_the_one_that_is_meant() {
     let path = model("digits-mlp.onnx");
     let sha256 = digest::of_files(&[path.clone().into()]).unwrap();
     let server = serve(std::fs::read(path).unwrap());
-    let place = Workplace::new();
+    let project = Project::new();
     let plan = |file: &str, sha256: &str| {
-        place.write(
+        project.write(
             "x.yaml",
             &format!("models: [{{ url: '{server}/{file}', sha256: {sha256} }}]\ninputs: {{ batch: 1 }}\n"),
         );
-        let output = place.command(&["plan", "x.yaml"]).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
+        let output = project.command(&["plan", "x.yaml"]).env("PERFRUN_CACHE", project.path("cache")).output().unwrap();
         (output.status.code(), said_on_one_line(&output.stderr))
     };
     let (code, text) = plan("net.onnx", &sha256);
     assert!(code == Some(0) && text.contains("fetching"), "{code:?}: {text}");
     assert!(!plan("net.onnx", &sha256).1.contains("fetching"), "it is in the cache");
-    flip_a_bit(&place.path(&format!("cache/downloads/{sha256}.onnx")));
+    flip_a_bit(&project.path(&format!("cache/downloads/{sha256}.onnx")));
     let (code, text) = plan("net.onnx", &sha256);
     assert!(code == Some(0) && text.contains("is damaged") && text.contains("fetching"), "{code:?}: {text}");
     let (code, text) = plan("net.onnx", &"0".repeat(64));
@@ -407,8 +407,8 @@ goals:
   - { name: alike, metric: fidelity_cosine, min: 0.99, where: { variant: same } }
   - { name: open, metric: latency, max: 5ms, where: { variant: base } }
 ";
-    let place = Workplace::with_spec(&format!("{WRONG}{goals}"));
-    let done = place.run(&["x.yaml"]).expect_code(4);
+    let project = Project::with_spec(&format!("{WRONG}{goals}"));
+    let done = project.run(&["x.yaml"]).expect_code(4);
     let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("goals met quick: latency <= 6 ms: met by all 3 cells."), "{text}");
     let missed = "MISSED: speedup >= 1.3 for variant same or wrong: met by wrong; missed by same";
@@ -418,25 +418,25 @@ goals:
         text.contains("undecided open: latency <= 5 ms for variant base: met by none; undecided for base"),
         "{text}"
     );
-    let report = place.page("reports/x");
+    let report = project.page("reports/x");
     let (goals, answer) = (report.find("Goal met quick:").unwrap(), report.find("| fastest |").unwrap());
     assert!(goals < answer, "goals stand first");
 
     let strict = "goals_strict: true\ngoals: [{ metric: latency, max: 5ms, where: { variant: base } }]\n";
-    Workplace::with_spec(&format!("{WRONG}{strict}")).run(&["x.yaml"]).expect_code(4);
+    Project::with_spec(&format!("{WRONG}{strict}")).run(&["x.yaml"]).expect_code(4);
     let lax = strict.replace("goals_strict: true\n", "");
-    Workplace::with_spec(&format!("{WRONG}{lax}")).run(&["x.yaml"]).expect_code(0);
+    Project::with_spec(&format!("{WRONG}{lax}")).run(&["x.yaml"]).expect_code(0);
 }
 
 /// "Missed" is a verdict on what was measured: a cell without a finished run, on a machine short of memory or of
 /// descriptors, is none.
 #[test]
 fn a_goal_on_the_speed_up_is_not_about_the_baseline() {
-    let place = Workplace::with_spec(
+    let project = Project::with_spec(
         "backend: { mock: { run_sd: 0.5% } }\nmodels: [m]\nruns: 8\n\
          variants: [a, { name: b, mock: { scale: 0.5 } }]\ngoals: [{ metric: speedup, min: 1.5 }]\n",
     );
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(done.stdout.contains("met: speedup >= 1.5: met by the only cell"), "{}", done.stdout);
 }
 
@@ -444,7 +444,7 @@ fn a_goal_on_the_speed_up_is_not_about_the_baseline() {
 fn a_goal_is_not_missed_by_a_cell_whose_runs_failed() {
     let spec = "backend: mock\nmodels: [m]\nruns: 2\ngoals: [{ metric: latency, max: 1s }]\n\
                 variants: [{ name: a, mock: { fail: { kind: error, at: load } } }]\n";
-    let done = Workplace::with_spec(spec).run(&["x.yaml"]).expect_code(3);
+    let done = Project::with_spec(spec).run(&["x.yaml"]).expect_code(3);
     assert!(done.stdout.contains("undecided"), "{}", done.stdout);
     assert!(!done.stdout.contains("missed") && !done.stdout.contains("MISSED"), "{}", done.stdout);
 }
@@ -499,7 +499,7 @@ fn model_of_calls(path: &Path) {
 #[test]
 fn labels_and_classes_are_equal_or_not() {
     let spec = |outputs: &str, differ: &str| {
-        Workplace::with_spec(&format!(
+        Project::with_spec(&format!(
             "backend: {{ mock: {{ outputs: {outputs} }} }}\nmodels: [net]\nvariants:\n  - base\n  \
              - {{ name: int8, mock: {{ scale: 0.8, differ: {differ} }} }}\n"
         ))
@@ -519,8 +519,9 @@ fn labels_and_classes_are_equal_or_not() {
     assert!(junit.contains("outputs differ: class: 4 of 8 elements equal, required 99.9 %"), "{junit}");
 
     let near = spec("labels", "5%");
-    let own = format!("{}fidelity: {{ int8: {{ cosine: 0.9, close: 0%, equal: 50% }} }}\n", near.read("x.yaml"));
-    near.write("x.yaml", &own);
+    let with_limits =
+        format!("{}fidelity: {{ int8: {{ cosine: 0.9, close: 0%, equal: 50% }} }}\n", near.read("x.yaml"));
+    near.write("x.yaml", &with_limits);
     let near = near.run(&["x.yaml"]).expect_code(0);
     let answer = near.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -535,17 +536,17 @@ fn classifiers_are_compared_by_their_labels_and_scored_by_name() {
     need!(onnxruntime);
     let fixture = |name: &str| format!("{}/tests/fixtures/models/{name}", env!("CARGO_MANIFEST_DIR"));
     let measured = |inputs: &str, more: &str| {
-        let place = Workplace::with_spec(&format!(
+        let project = Project::with_spec(&format!(
             "models: '{}'\ninputs: {{ batch: {inputs} }}\nvariants: [fp32, {{ name: basic, graph_optimization: disabled, \
              threads: 2 }}, int8]\n{SHORT}{more}",
             fixture("iris_classifier.onnx")
         ));
-        let done = place.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&place)).output().unwrap();
+        let done = project.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&project)).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        place
+        project
     };
-    let place = measured("[1, 16]", "");
-    let manifest = place.record("x").manifest;
+    let project = measured("[1, 16]", "");
+    let manifest = project.record("x").manifest;
     assert_eq!(manifest.fidelity().len(), 4);
     for compared in manifest.fidelity() {
         let fidelity = &compared.fidelity;
@@ -556,14 +557,14 @@ fn classifiers_are_compared_by_their_labels_and_scored_by_name() {
         // Three probabilities for each label.
         assert_eq!(fidelity.elements, Some(4 * label.elements));
     }
-    assert!(!place.page("reports/x").contains("Not compared"));
+    assert!(!project.page("reports/x").contains("Not compared"));
 
     for output in ["output_label", "output_probability"] {
-        let place = measured(
+        let project = measured(
             "8",
             &format!("dataset: {{ file: '{}', labels: label, output: {output} }}\n", fixture("iris.npz")),
         );
-        let manifest = place.record("x").manifest;
+        let manifest = project.record("x").manifest;
         assert_eq!(manifest.accuracy().len(), 3);
         for known in manifest.accuracy() {
             assert_eq!((known.problem.as_ref(), known.items), (None, 30));
@@ -576,12 +577,12 @@ fn classifiers_are_compared_by_their_labels_and_scored_by_name() {
 #[test]
 fn functions_of_a_model_are_converted_inside() {
     need!(onnxruntime);
-    let place = Workplace::new();
-    model_of_calls(&place.path("net.onnx"));
-    place.write("x.yaml", &format!("models: net.onnx\nvariants: [fp32, fp16, int8, int4]\n{SHORT}"));
-    let done = place.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&place)).output().unwrap();
+    let project = Project::new();
+    model_of_calls(&project.path("net.onnx"));
+    project.write("x.yaml", &format!("models: net.onnx\nvariants: [fp32, fp16, int8, int4]\n{SHORT}"));
+    let done = project.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&project)).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let manifest = place.record("x").manifest;
+    let manifest = project.record("x").manifest;
     for file in manifest.variant_files() {
         let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { panic!("{file:?}") };
         assert_eq!((report.weights.converted, report.weights.kept), (128 * 128, 0), "{file:?}");

@@ -9,7 +9,7 @@ use worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, Onnxrun
 use worker::protocol::Command;
 use worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, WorkerSession, run};
 
-use crate::support::Workplace;
+use crate::support::Project;
 
 const HELLO: &str = r#"{"type":"hello","protocol":4,"worker":"bad 1","capabilities":["prepare","warm","measure","slice","check","outputs","activation_ranges"]}"#;
 const READY: &str = r#"{"type":"ready","placement":{"runtime_version":null,"build":null,"nodes":{},"input_pool_bytes":0,"dynamic_outputs":false},"output_shapes":null,"output_hash":"0","non_finite":[]}"#;
@@ -30,7 +30,7 @@ fn counted(starts: &[u64]) -> String {
 }
 
 /// A worker that is a shell script.
-fn script(place: &Workplace, text: &str) -> Launch {
+fn script(project: &Project, text: &str) -> Launch {
     Launch {
         program: vec!["worker".into()],
         offers_socket: false,
@@ -38,20 +38,20 @@ fn script(place: &Workplace, text: &str) -> Launch {
         wrap: vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()],
         env: Default::default(),
         padding: 0,
-        log: place.path("log"),
+        log: project.path("log"),
         timeout: Nanos::from_secs(60),
         shortened_by: None,
     }
 }
 
 /// A worker that gives these lines as answers, one item for each command, whatever the commands are.
-fn parrot(place: &Workplace, answers: &[String]) -> Launch {
+fn parrot(project: &Project, answers: &[String]) -> Launch {
     let mut text = String::new();
     for (index, answer) in answers.iter().enumerate() {
-        place.write(&format!("answer-{index}"), &format!("{answer}\n"));
-        text.push_str(&format!("read -r line; cat '{}'\n", place.path(&format!("answer-{index}")).display()));
+        project.write(&format!("answer-{index}"), &format!("{answer}\n"));
+        text.push_str(&format!("read -r line; cat '{}'\n", project.path(&format!("answer-{index}")).display()));
     }
-    script(place, &text)
+    script(project, &text)
 }
 
 fn request() -> CellRequest {
@@ -82,9 +82,9 @@ fn broken(failure: Option<Failure>, says: &str) {
 
 /// The failure of a worker that answers hello, prepare, warm, measure and finish with these.
 fn answered(answers: &[&str]) -> WorkerRun {
-    let place = Workplace::new();
+    let project = Project::new();
     let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
-    whole_run(&parrot(&place, &answers), request())
+    whole_run(&parrot(&project, &answers), request())
 }
 
 #[test]
@@ -183,9 +183,9 @@ fn what_was_measured_is_what_was_asked_for() {
 
 #[test]
 fn no_more_time_is_measured_than_passes() {
-    let place = Workplace::new();
+    let project = Project::new();
     let hour = samples("measure", r#""start_ns":[0],"duration_ns":[3600000000000],"input":[0]"#);
-    let launch = parrot(&place, &[HELLO.to_owned(), READY.to_owned(), hour]);
+    let launch = parrot(&project, &[HELLO.to_owned(), READY.to_owned(), hour]);
     let nothing = std::path::Path::new("nothing");
     let real = BackendRequest::Onnxruntime(OnnxruntimeRequest::on_cpu(nothing, nothing, 1));
     let interrupts = Interrupts::never().unwrap();
@@ -201,9 +201,9 @@ fn a_command_that_was_not_announced_is_never_sent() {
     let none = HELLO.replace(r#""warm","#, "").replace(r#""slice","#, "");
     let run = answered(&[&none, READY, "it was sent"]);
     broken(run.failure, "bad 1 does not understand `warm`");
-    let place = Workplace::new();
+    let project = Project::new();
     let interrupts = Interrupts::never().unwrap();
-    let launch = parrot(&place, &[HELLO, READY, "it was sent"].map(str::to_owned));
+    let launch = parrot(&project, &[HELLO, READY, "it was sent"].map(str::to_owned));
     let mut session = WorkerSession::start(launch, &interrupts, 1);
     let evaluate =
         Command::Evaluate { data: worker::Data { feeds: Vec::new(), items: 1 }, items_in_file: 1, path: String::new() };
@@ -213,11 +213,11 @@ fn a_command_that_was_not_announced_is_never_sent() {
 
 #[test]
 fn a_range_that_is_none_is_not_taken() {
-    let place = Workplace::new();
+    let project = Project::new();
     let interrupts = Interrupts::never().unwrap();
     let ranges = format!("{}\n{DONE}", r#"{"type":"ranges","values":{"y":{"least":1.0,"most":1e39}}}"#);
     let mut session =
-        WorkerSession::start(parrot(&place, &[HELLO.to_owned(), READY.to_owned(), ranges]), &interrupts, 1);
+        WorkerSession::start(parrot(&project, &[HELLO.to_owned(), READY.to_owned(), ranges]), &interrupts, 1);
     let ask = Command::ActivationRanges { calibration: Calibration::MinMax, data: None };
     let outcome = session.prepare(request(), &mut || {}).and_then(|()| session.ask(&ask, &mut || {}));
     let run = session.end(outcome, &mut || {}).unwrap();
@@ -227,17 +227,17 @@ fn a_range_that_is_none_is_not_taken() {
 
 #[test]
 fn a_line_without_end_is_given_up() {
-    let place = Workplace::new();
+    let project = Project::new();
     broken(
-        whole_run(&script(&place, "yes | tr -d '\\n'"), request()).failure,
+        whole_run(&script(&project, "yes | tr -d '\\n'"), request()).failure,
         "the worker wrote a line of more than 16 MiB",
     );
 }
 
 #[test]
 fn a_worker_gives_up_a_command_without_end() {
-    let place = Workplace::new();
-    let mut child = place.command(&["worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let project = Project::new();
+    let mut child = project.command(&["worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     // The worker may be gone before the last byte is written.
     let _written = input.write_all(&vec![b'x'; (16 << 20) + 2]);
@@ -248,10 +248,10 @@ fn a_worker_gives_up_a_command_without_end() {
 
 #[test]
 fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
-    let place = Workplace::new();
-    place.write("hello", &format!("{HELLO}\n"));
-    let text = format!("read -r line; cat '{}'; exec tail -f /dev/null", place.path("hello").display());
-    let launch = Launch { timeout: Nanos::from_secs(1), ..script(&place, &text) };
+    let project = Project::new();
+    project.write("hello", &format!("{HELLO}\n"));
+    let text = format!("read -r line; cat '{}'; exec tail -f /dev/null", project.path("hello").display());
+    let launch = Launch { timeout: Nanos::from_secs(1), ..script(&project, &text) };
     // More than a pipe holds.
     let request = CellRequest { cell: "c".repeat(1 << 20), ..request() };
     let plan = RunPlan {
@@ -280,8 +280,8 @@ const SLICES: [&str; 6] = [
 
 /// The run of such a program, one of whose lines is another, on standard input and output or where it was offered a socket.
 fn sliced(offers_socket: bool, change: impl Fn(&str) -> String) -> WorkerRun {
-    let place = Workplace::new();
-    let launch = Launch { offers_socket, ..parrot(&place, &SLICES.map(change)) };
+    let project = Project::new();
+    let launch = Launch { offers_socket, ..parrot(&project, &SLICES.map(change)) };
     let backend = BackendRequest::Program(ProgramRequest { device: "cpu".to_owned(), ..ProgramRequest::default() });
     whole_run(&launch, CellRequest::new("c", backend, Vec::new()))
 }

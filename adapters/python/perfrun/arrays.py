@@ -113,18 +113,18 @@ def input_sets(tensors: Sequence[Mapping[str, Any]], wanted: int) -> list[Arrays
     """
     files = [_open(tensor["file"]) for tensor in tensors]
 
-    def one(index: int) -> Arrays:
+    def input_set(index: int) -> Arrays:
         items = ((tensor, file[index % len(file)]) for tensor, file in zip(tensors, files))
         return {tensor["name"]: _shaped(item, tensor) for tensor, item in items}
 
-    first = one(0)
+    first = input_set(0)
     fitting = POOL_LIMIT_BYTES // max(1, byte_size([first]))
-    return [first] + [one(index) for index in range(1, min(max(wanted, 1), fitting))]
+    return [first] + [input_set(index) for index in range(1, min(max(wanted, 1), fitting))]
 
 
 def byte_size(sets: Sequence[Arrays]) -> int:
     """Bytes of all arrays."""
-    return sum(array.nbytes for one in sets for array in one.values())
+    return sum(array.nbytes for arrays in sets for array in arrays.values())
 
 
 def normalised(outputs: Mapping[str, Any]) -> list[Output]:
@@ -149,9 +149,9 @@ def normalised(outputs: Mapping[str, Any]) -> list[Output]:
 
 def _of_maps(name: str, maps: Sequence[Mapping[Any, Any]]) -> Output:
     keys = sorted(maps[0])
-    if any(sorted(one) != keys for one in maps):
+    if any(sorted(values) != keys for values in maps):
         raise Failure("output", f"the maps of output `{name}` differ in their keys")
-    output = _output(name, [[one[key] for key in keys] for one in maps])
+    output = _output(name, [[values[key] for key in keys] for values in maps])
     return output._replace(keys=tuple(str(key) for key in keys))
 
 

@@ -37,7 +37,7 @@ class Channel:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        """Blocks beside the main thread, which costs nothing, and ends the process as soon as the parent is gone."""
+        """Blocks in a thread other than the main one, which costs nothing, and ends the process as soon as the parent is gone."""
         pending = b""
         while True:
             try:

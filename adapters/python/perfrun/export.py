@@ -1,4 +1,4 @@
-"""Exports a model that a Python function builds to ONNX, with its weights beside it.
+"""Exports a model that a Python function builds to ONNX, with its weights in a file next to it.
 
     python -m perfrun.export REQUEST.json
 
@@ -9,7 +9,7 @@ The request:
      "sizes": {"batch": 2}, "folder": "/where/to/write"}
 
 Writes `model.onnx` and `weights.pt` into the folder, which exists, and prints one line of JSON. Dimensions with a name
-stay free. Outputs are named as `perfrun.source.named` names them. A failure is told on the last line of standard error.
+stay free. Outputs are named as `perfrun.source.named` names them. A failure is reported on the last line of standard error.
 """
 
 import contextlib
@@ -80,11 +80,11 @@ def _write(model: Any, tensors: Tensors, sizes: Mapping[str, int], outputs: Mapp
         try:
             settings = _settings(exporter, tensors, outputs)
             # Attention has a fast path in inference that TorchScript's exporter does not know; it is not taken where gradients are asked for.
-            with _missing_modules_named(), torch.set_grad_enabled(exporter == "torchscript"), warnings.catch_warnings(record=True) as told:
+            with _missing_modules_named(), torch.set_grad_enabled(exporter == "torchscript"), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 torch.onnx.export(model, _examples(tensors, sizes), path, **settings)
             doubts = {"refused": "%s: %s" % (name, _short(failure)) for name, failure in failures}
-            traced = [warning for warning in told if issubclass(warning.category, torch.jit.TracerWarning)]
+            traced = [warning for warning in caught if issubclass(warning.category, torch.jit.TracerWarning)]
             doubts.update({"traced": textwrap.shorten(str(traced[0].message), 200, placeholder=" ...")} if traced else {})
             return exporter, settings, doubts
         except Exception as error:
@@ -94,9 +94,9 @@ def _write(model: Any, tensors: Tensors, sizes: Mapping[str, int], outputs: Mapp
             failures.append((exporter, failure_of(error.__cause__ if is_wrapped else error, "load")))
     if len(failures) == 1:
         raise failures[0][1]
-    told = "; ".join("%s: %s" % (exporter, _short(failure)) for exporter, failure in failures)
+    problems = "; ".join("%s: %s" % (exporter, _short(failure)) for exporter, failure in failures)
     remedies = [failure.remedy for _, failure in failures if failure.remedy]
-    raise Failure(failures[0][1].kind, "neither exporter of torch %s can: %s" % (torch.__version__, told), remedies[0] if remedies else None)
+    raise Failure(failures[0][1].kind, "neither exporter of torch %s can: %s" % (torch.__version__, problems), remedies[0] if remedies else None)
 
 
 def _short(failure: Failure) -> str:
@@ -192,7 +192,7 @@ def _run(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> dict[str, li
 
 @contextlib.contextmanager
 def _missing_modules_named() -> Any:
-    """The exporter wraps the error of a missing module in others."""
+    """The exporter wraps the error of a missing module in other errors."""
     try:
         yield
     except Exception as error:

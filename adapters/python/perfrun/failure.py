@@ -96,10 +96,10 @@ def _kind(error: BaseException, name: str, text: str, step: str) -> str:
 def _place(error: BaseException) -> str:
     """The last line of the user's own code that was under way, else the last line of all."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _is_of_a_library(frame.filename)]
-    if not (own or frames):
+    user_frames = [frame for frame in frames if not _is_of_a_library(frame.filename)]
+    if not (user_frames or frames):
         return ""
-    frame = (own or frames)[-1]
+    frame = (user_frames or frames)[-1]
     return f" ({os.path.basename(frame.filename)}:{frame.lineno}: {frame.line or frame.name})"
 
 

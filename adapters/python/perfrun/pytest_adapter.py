@@ -1,6 +1,6 @@
 """A Python function without arguments, whatever it returns: what the pytest plugin measures.
 
-The plugin copies this file beside the specification that it writes, because the folder of an adapter comes first on the
+The plugin copies this file next to the specification that it writes, because the folder of an adapter comes first on the
 worker's search path. What the function returns is dropped: it need not be arrays.
 """
 

@@ -55,7 +55,7 @@ class Comparison:
     confidence: float  # That of the interval, such as 0.99.
     margin: float  # Differences within it are of no interest: 0.02 is 2 %.
     reason: str  # Why the verdict is undecided, else empty.
-    report: pathlib.Path  # report.html; report.md and results.json are beside it.
+    report: pathlib.Path  # report.html; report.md and results.json are next to it.
 
     def columns(self) -> list[str]:
         """As in the table at the end of the run."""
@@ -150,12 +150,12 @@ def specification(sides: Mapping[str, Side], keys: Mapping[str, Any]) -> dict[st
 
 
 def program() -> str:
-    """The program perfrun: that of PERFRUN, else the one beside this Python, else the one of PATH."""
+    """The program perfrun: that of PERFRUN, else the one next to this Python, else the one of PATH."""
     named = os.environ.get("PERFRUN")
-    beside = os.path.join(os.path.dirname(sys.executable), "perfrun")
-    found = shutil.which(named) if named else shutil.which(beside) or shutil.which("perfrun")
+    sibling = os.path.join(os.path.dirname(sys.executable), "perfrun")
+    found = shutil.which(named) if named else shutil.which(sibling) or shutil.which("perfrun")
     if not found:
-        where = f"PERFRUN is `{named}`" if named else f"it is neither beside {sys.executable} nor on PATH"
+        where = f"PERFRUN is `{named}`" if named else f"it is neither next to {sys.executable} nor on PATH"
         raise PerfrunError(f"the program perfrun was not found: {where}")
     return os.path.abspath(found)
 
@@ -174,7 +174,7 @@ def measure(sides: Mapping[str, Side], keys: Mapping[str, Any], folder: pathlib.
     if kind == "function":
         shutil.copy(pathlib.Path(__file__).with_name("pytest_adapter.py"), folder)
         # Functions are imported from where pytest imports them.
-        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in sys.path)
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
     plan = _ask([program(), "plan", str(path), "--json"], environment)
     if len(plan["cells"]) != len(sides):
         raise PerfrunError(f"the keys make {len(plan['cells'])} cells of two: name one input, variant and device")
@@ -269,11 +269,11 @@ class Perfrun:
         found = measure(sides, keys, self._folder(), self._config.getoption("capture", None) == "no")
         is_gate = self._config.getoption("perfrun_gate")
         if isinstance(found, str):
-            self._tell(["-", "-", "skipped", found])
+            self._record(["-", "-", "skipped", found])
             if is_gate:
                 raise AssertionError(f"not measured: {found}")
             pytest.skip(found)
-        self._tell(found.columns())
+        self._record(found.columns())
         complaint = None
         if found.verdict == "slower":
             complaint = "is slower than"
@@ -303,7 +303,7 @@ class Perfrun:
         parent = cache.mkdir("perfrun") if cache else self._request.getfixturevalue("tmp_path")
         return pathlib.Path(parent) / f"{_plain(self._item.name)}-{digest}-{self._count}"
 
-    def _tell(self, columns: Sequence[str]) -> None:
+    def _record(self, columns: Sequence[str]) -> None:
         self._item.user_properties.append((PROPERTY, SEPARATOR.join(columns)))
 
 
@@ -344,14 +344,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    told: dict[str, list[list[str]]] = {}
+    comparisons_by_test: dict[str, list[list[str]]] = {}
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
         values = [value for name, value in getattr(report, "user_properties", ()) if name == PROPERTY]
         if values:
-            told[report.nodeid] = [value.split(SEPARATOR, 3) for value in values]
-    if not told:
+            comparisons_by_test[report.nodeid] = [value.split(SEPARATOR, 3) for value in values]
+    if not comparisons_by_test:
         return
-    rows = [(*columns, test) for test, comparisons in told.items() for columns in comparisons]
+    rows = [(*columns, test) for test, comparisons in comparisons_by_test.items() for columns in comparisons]
     table = [("speed-up", "interval", "verdict", "", "test"), *rows]
     widths = [max(len(row[at]) for row in table) for at in range(3)]
     terminalreporter.section("perfrun")

@@ -14,7 +14,7 @@ def add_to_path(folders: Iterable[str]) -> None:
     """Lets modules in these folders be imported, before installed packages and after the standard library."""
     library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     library |= {os.path.join(folder, "lib-dynload") for folder in library}
-    after = max((place for place, folder in enumerate(sys.path) if folder in library), default=-1) + 1
+    after = max((index for index, folder in enumerate(sys.path) if folder in library), default=-1) + 1
     sys.path[after:after] = [folder for folder in folders if folder not in sys.path]
 
 

@@ -196,7 +196,7 @@ def to_mlflow(record: Record, files: Sequence[str], options: argparse.Namespace)
     """One experiment; in it a run for the record, and below that a run for each cell."""
     logging.disable(logging.INFO)  # A new database logs its migrations.
     mlflow = _client("mlflow")
-    with _told("MLflow", mlflow.exceptions.MlflowException, "check MLFLOW_TRACKING_URI, or name a --folder"):
+    with _errors_reported("MLflow", mlflow.exceptions.MlflowException, "check MLFLOW_TRACKING_URI, or name a --folder"):
         uri, artifacts = mlflow.get_tracking_uri(), None
         if options.folder:
             os.makedirs(options.folder, exist_ok=True)
@@ -209,8 +209,8 @@ def to_mlflow(record: Record, files: Sequence[str], options: argparse.Namespace)
             raise Problem(f"MLflow's experiment {name} is deleted", "restore it, or name another with --project")
         if experiment and not options.again and _is_there(client, experiment.experiment_id, record):
             return
-        place = experiment.experiment_id if experiment else client.create_experiment(name, artifacts)
-        run = _log_runs(mlflow, client, place, record, files)
+        experiment_id = experiment.experiment_id if experiment else client.create_experiment(name, artifacts)
+        run = _log_runs(mlflow, client, experiment_id, record, files)
         _say(f"MLflow: experiment {name}, run {run} and {len(record.cells)} runs below it")
         _say(f"Show them: mlflow ui --backend-store-uri {shlex.quote(uri)}" if options.folder else f"at {uri}")
 
@@ -221,8 +221,8 @@ def _is_there(client: Any, experiment: str, record: Record) -> bool:
     found = client.search_runs([experiment], f"{wanted} and attributes.status = 'FINISHED'", max_results=1)
     for run in found:
         is_same = run.data.tags.get("perfrun.results_sha256") == record.facts["results_sha256"]
-        other = "" if is_same else ", from another results.json"
-        _say(f"MLflow: {record.name} is there already{other}: run {run.info.run_id}")
+        suffix = "" if is_same else ", from another results.json"
+        _say(f"MLflow: {record.name} is there already{suffix}: run {run.info.run_id}")
         _say("Nothing was logged. --again logs it once more.")
     return bool(found)
 
@@ -284,7 +284,7 @@ def to_wandb(record: Record, files: Sequence[str], options: argparse.Namespace) 
     for key, value in defaults.items():
         os.environ.setdefault(key, value)
     wandb = _client("wandb")
-    with _told("W&B", wandb.Error, "check WANDB_MODE, `wandb login` and --folder"):
+    with _errors_reported("W&B", wandb.Error, "check WANDB_MODE, `wandb login` and --folder"):
         if options.folder:
             os.makedirs(options.folder, exist_ok=True)
         run = wandb.init(
@@ -351,7 +351,7 @@ def _client(name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _told(what: str, errors: Any, remedy: str) -> Iterator[None]:
+def _errors_reported(what: str, errors: Any, remedy: str) -> Iterator[None]:
     """Errors of a client come from the user's settings: an address, a login, a folder."""
     try:
         yield

@@ -19,7 +19,7 @@ and, where it has something to say:
     metrics() -> dict                 numbers by name, after the samples
     reset()                           forget peaks: the samples begin
 
-`NAME.json` beside the file declares the options as a JSON Schema; it may be missing.
+`NAME.json` next to the file declares the options as a JSON Schema; it may be missing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ try:
 
     from perfrun import arrays
 except ModuleNotFoundError as error:
-    NO_NUMPY: Optional[ModuleNotFoundError] = error  # The parent is told in answer to `hello`.
+    NO_NUMPY: Optional[ModuleNotFoundError] = error  # Reported to the parent in answer to `hello`.
 else:
     NO_NUMPY = None
 
@@ -151,7 +151,7 @@ class Loaded:
         """Where the model ran. A cell of another device fails if it ran on the CPU, or if nothing says where it ran."""
         device = self.cell.device_type
         placed = self._optional("placement", result) or ({"cpu": 1} if device == "cpu" else {})
-        if device != "cpu" and not any(not place.lower().startswith("cpu") for place in placed):
+        if device != "cpu" and not any(not name.lower().startswith("cpu") for name in placed):
             where = "ran on the CPU" if placed else "does not say where it ran"
             raise Failure("provider", f"a cell of {self.cell.device} {where}")
         return placed
@@ -163,7 +163,7 @@ class Loaded:
             outputs = self._run(prepared)
             bad += arrays.non_finite(outputs)
             shapes.append({output.name: list(output.array.shape) for output in outputs})
-        return (shapes[0] if all(one == shapes[0] for one in shapes) else None), list(dict.fromkeys(bad))
+        return (shapes[0] if all(shape == shapes[0] for shape in shapes) else None), list(dict.fromkeys(bad))
 
     def _read(self, result: Any) -> list[arrays.Output]:
         self.step = "outputs"
@@ -225,10 +225,10 @@ class Loaded:
         if self.inferences and not is_cold:
             values["cpu_time_ns"] = self.cpu_ns / self.inferences
             values["cpu_utilisation_ratio"] = self.cpu_ns / max(1, self.span_ns)
-        own = self._optional("metrics") or {}
-        if not isinstance(own, dict):
-            raise Failure("protocol", f"the adapter's metrics are {own!r}, and not a dict of numbers by name")
-        for name, value in own.items():
+        metrics = self._optional("metrics") or {}
+        if not isinstance(metrics, dict):
+            raise Failure("protocol", f"the adapter's metrics are {metrics!r}, and not a dict of numbers by name")
+        for name, value in metrics.items():
             is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
             if not is_number or not np.isfinite(value):
                 raise Failure("protocol", f"the adapter reports {value!r} as its metric `{name}`, which is no number")

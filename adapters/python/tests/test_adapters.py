@@ -73,10 +73,10 @@ class Declarations(unittest.TestCase):
         manifest = PACKAGE.parent.parent / "Cargo.toml"
         if not manifest.is_file():
             self.skipTest("not in a checkout")
-        own = re.search(r'__version__ = "(.*)"', (PACKAGE / "perfrun" / "__init__.py").read_text())
+        packages = re.search(r'__version__ = "(.*)"', (PACKAGE / "perfrun" / "__init__.py").read_text())
         perfruns = re.search(r'^version = "(.*)"', manifest.read_text(), re.MULTILINE)
-        assert own and perfruns
-        self.assertEqual(own.group(1), perfruns.group(1))
+        assert packages and perfruns
+        self.assertEqual(packages.group(1), perfruns.group(1))
 
 
 class Example(AdapterTest):

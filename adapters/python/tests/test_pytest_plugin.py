@@ -54,10 +54,10 @@ class Group:
 
 def results(verdict: str = "equivalent", reason: str = "within_margin", **changes: Any) -> dict[str, Any]:
     row = {"metric": "latency", "ratio": 0.5, "low": 0.456, "high": 0.544, "confidence": 0.99, "margin": 0.02}
-    other = {**row, "metric": "peak_rss", "verdict": "worse", "reason": "beyond_margin"}
+    worse = {**row, "metric": "peak_rss", "verdict": "worse", "reason": "beyond_margin"}
     cells = [{"model": "baseline"}, {"model": "new"}]
     comparison = {**row, "verdict": verdict, "reason": reason, **changes}
-    return {"format": 3, "cells": cells, "comparisons": [other, comparison]}
+    return {"format": 3, "cells": cells, "comparisons": [worse, comparison]}
 
 
 SLOWER = results("worse", "beyond_margin")
@@ -271,16 +271,16 @@ class Errors(PluginTest):
 
     def test_a_program_that_is_not_there(self) -> None:
         self.refused("fast, slow", "not found: PERFRUN is `/no/perfrun`", PERFRUN="/no/perfrun")
-        beside = pathlib.Path(sys.executable).with_name("perfrun")
-        if not beside.exists():
-            self.refused("fast, slow", f"neither beside {sys.executable} nor on PATH", PERFRUN="", PATH="/no")
+        sibling = pathlib.Path(sys.executable).with_name("perfrun")
+        if not sibling.exists():
+            self.refused("fast, slow", f"neither next to {sys.executable} nor on PATH", PERFRUN="", PATH="/no")
         (self.folder / "test_it.py").write_text("def test_other(): pass\n")
         self.run_pytest(PERFRUN="/no/perfrun")
         self.assertEqual(self.code, 0)
 
     def test_the_program_of_the_path(self) -> None:
         if pathlib.Path(sys.executable).with_name("perfrun").exists():
-            self.skipTest("there is a perfrun beside this Python")
+            self.skipTest("there is a perfrun next to this Python")
         self.write_test("perfrun.compare(fast, slow)")
         said = self.run_pytest(PERFRUN="", PATH=str(self.bin))
         self.assertEqual(self.code, 0, said)
@@ -334,13 +334,13 @@ class Adapter(WorkerTest):
         self.assertEqual(worker.ask("check")[-1]["output_hash"], worker.ready["output_hash"])
 
     def test_a_module_off_the_path_is_imported_from_its_file(self) -> None:
-        place = self.folder / "elsewhere"
-        place.mkdir()
-        (place / "off.py").write_text("def one():\n    return 1\n")
-        source = {"call": "tests.off:one", "args": {"file": str(place / "off.py")}}
+        outside = self.folder / "elsewhere"
+        outside.mkdir()
+        (outside / "off.py").write_text("def one():\n    return 1\n")
+        source = {"call": "tests.off:one", "args": {"file": str(outside / "off.py")}}
         self.prepared(ADAPTER, self.cell(_source=source))
         self.refused({"call": "tests.off:one"}, "missing", "tests is not installed")
-        (place / "off.py").write_text("import nowhere\n")
+        (outside / "off.py").write_text("import nowhere\n")
         self.refused(source, "missing", "nowhere is not installed")
 
     def test_what_has_not_run_is_refused(self) -> None:

@@ -1,4 +1,4 @@
-"""Where modules of a specification's folder stand among others."""
+"""The order of a specification's folder on the path of modules."""
 
 import os
 import subprocess

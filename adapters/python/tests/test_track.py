@@ -228,12 +228,12 @@ class Reading(TrackTest):
         latency = {"latency_ns": 2000, "latency_ns.low": 1900, "latency_ns.high": 2100, "model_size_bytes": 77}
         speedup = {"speedup": 1.5, "speedup.low": 1.4, "speedup.high": 1.6}
         self.assertEqual(cells["fp32"].metrics, latency)
-        others = {
+        rest = {
             f"ratio.{name}{end}": speedup["speedup" + end]
             for name in ("latency.p99", "peak_rss")
             for end in ("", ".low", ".high")
         }
-        self.assertEqual(cells["int8"].metrics, {**latency, **speedup, **others})
+        self.assertEqual(cells["int8"].metrics, {**latency, **speedup, **rest})
         self.assertEqual(cells["differs"].metrics, {**latency, **speedup})
         self.assertEqual(cells["few"].metrics, {"latency_ns": 5, "speedup": 1.5})
         for variant in ("nan", "broken", "cuda", "late"):

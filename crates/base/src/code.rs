@@ -3,7 +3,7 @@
 //!
 //! Input: a code. Output: its text. Each level decides its codes in one place: runs in `run::codes`, cells in
 //! `judge::summary::findings`, records in `machine::probe::check`, controls in `judge::compare::control`, numbers in
-//! `judge::stat::symptoms`; a test beside each proves that it raises the codes that the table gives it, and no other.
+//! `judge::stat::symptoms`; a test next to each proves that it raises the codes that the table gives it, and no other.
 //! Deliberately absent: what a record of another version calls by a name that this table lacks; it is read and shown by
 //! that name.
 
@@ -74,7 +74,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use words::capital;
 
 pub use table::{
-    BIASED, BUSY_MACHINE, CPU_SHARE_JUDGED, CPU_SHARE_TOLD, Code, LIMITS, NOISY_STEAL, RUNS_APART, SLOW_CLOCK_NS,
+    BIASED, BUSY_MACHINE, CPU_SHARE_JUDGED, CPU_SHARE_REPORTED, Code, LIMITS, NOISY_STEAL, RUNS_APART, SLOW_CLOCK_NS,
 };
 pub use words::{part, percent, spelt};
 
@@ -126,7 +126,7 @@ pub enum Carrier {
     Cell,
     /// The whole record: the machine when it began.
     Record,
-    /// Two identical arms.
+    /// An A/A comparison.
     Control,
     /// Numbers that were given to `perfrun stat`.
     Stat,

@@ -67,15 +67,15 @@ pub enum Direction {
 pub enum Kind {
     /// The model: what users compare, and may refer to.
     Model,
-    /// How it was measured: what a number's quality is told by.
+    /// How it was measured: it shows how good a number is.
     Procedure,
     /// The machine around it: what explains odd numbers, and is not judged.
     Environment,
 }
 
-/// What tells a metric's value.
+/// Who reports a metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToldBy {
+pub enum ReportedBy {
     /// Each run, so that there is an interval over runs.
     EachRun,
     /// One run of a cell for all.
@@ -97,7 +97,7 @@ pub struct Metric {
     pub direction: Direction,
     /// What it is about.
     pub kind: Kind,
-    pub told_by: ToldBy,
+    pub reported_by: ReportedBy,
     /// What exactly is measured.
     pub meaning: &'static str,
 }
@@ -105,12 +105,12 @@ pub struct Metric {
 impl Metric {
     /// Whether every run has the same value, so that two cells are compared exactly (method 6.1).
     pub fn is_constant(&self) -> bool {
-        self.told_by == ToldBy::Cell
+        self.reported_by == ReportedBy::Cell
     }
 
-    /// Whether one run of a cell tells it for all, so that there is no interval.
+    /// Whether one run of a cell reports it for all, so that there is no interval.
     pub fn is_known_once(&self) -> bool {
-        self.told_by == ToldBy::OneRun
+        self.reported_by == ReportedBy::OneRun
     }
 
     /// The name without its unit, as users refer to it (`latency` for `latency_ns`).
@@ -121,7 +121,7 @@ impl Metric {
     }
 }
 
-/// A metric of a model that each run tells.
+/// A metric of a model that each run reports.
 const fn metric(
     name: &'static str,
     title: &'static str,
@@ -129,7 +129,7 @@ const fn metric(
     direction: Direction,
     meaning: &'static str,
 ) -> Metric {
-    Metric { name, title, unit, direction, kind: Kind::Model, told_by: ToldBy::EachRun, meaning }
+    Metric { name, title, unit, direction, kind: Kind::Model, reported_by: ReportedBy::EachRun, meaning }
 }
 
 /// How many times as good as its baseline a cell is; of a comparison, not of a run, and so not in [`METRICS`].

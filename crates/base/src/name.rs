@@ -30,7 +30,7 @@ pub fn fitting_name(text: &str) -> String {
     let mut is_after_gap = false;
     for character in text.chars() {
         let is_gap = !is_inner(character);
-        // One dash for a gap of any length, and none beside a dash that is there.
+        // One dash for a gap of any length, and none next to a dash that is there.
         if (is_gap || character == '-') && (is_after_gap || (is_gap && name.ends_with('-'))) {
             is_after_gap |= is_gap;
             continue;

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// What stands in the place of such a character.
+/// What replaces such a character.
 const INSTEAD: char = '\u{fffd}';
 
 /// Whether a character moves, colours, turns or hides. Line breaks and tabs do too, and stay where a text has lines.
@@ -73,7 +73,7 @@ pub fn last_lines(log: &str, most: usize) -> Vec<String> {
     last.map(|line| printable_line(&line.chars().take(LONGEST).collect::<String>()).into_owned()).collect()
 }
 
-/// As [`printable`], in as many bytes, so that places in the text stay what they are.
+/// As [`printable`], in as many bytes, so that byte positions in the text stay the same.
 pub fn printable_in_place(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(text) = printable(text) {
         return Cow::Borrowed(text);

@@ -22,9 +22,9 @@ pub fn some(mut names: impl ExactSizeIterator<Item = String>, most: usize) -> Ve
     if names.len() <= most + 1 {
         return names.collect();
     }
-    let mut told: Vec<String> = names.by_ref().take(most).collect();
-    told.push(format!("{} more", names.len()));
-    told
+    let mut listed: Vec<String> = names.by_ref().take(most).collect();
+    listed.push(format!("{} more", names.len()));
+    listed
 }
 
 /// Each of these once, in the order in which they come.

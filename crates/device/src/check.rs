@@ -1,4 +1,4 @@
-//! What of GPUs and of the processors' energy counters `perfrun doctor` tells, beside the rest of the machine.
+//! What `perfrun doctor` reports of GPUs and of the processors' energy counters.
 
 use super::monitor::{Facts, Monitor};
 use super::packages::Packages;
@@ -22,7 +22,7 @@ fn energy(problem: Option<&'static str>) -> Check {
     let is_for_root = problem.is_some_and(|problem| problem.contains("root"));
     Check {
         what: "energy counters",
-        place: "/sys/class/powercap/intel-rapl:*/energy_uj",
+        source: "/sys/class/powercap/intel-rapl:*/energy_uj",
         found: problem.map_or(Some("readable".to_owned()), |problem| is_for_root.then(|| problem.to_owned())),
         state: match problem {
             None => State::Ok,
@@ -51,7 +51,7 @@ fn persistence(gpus: &[Facts]) -> Check {
     let word = if state == State::Ok { "on" } else { "off" };
     Check {
         what: "GPU persistence mode",
-        place: "NVML",
+        source: "NVML",
         found: Some(format!("{word} ({})", names.join(", "))),
         state,
         code: Some(Code::GpuPersistence),
@@ -65,7 +65,7 @@ fn instances(gpus: &[Facts]) -> Check {
     let word = if state == State::Ok { "whole" } else { "divided: others may share memory bandwidth and power" };
     Check {
         what: "GPU instances (MIG)",
-        place: "NVML",
+        source: "NVML",
         found: Some(format!("{word} ({})", names.join(", "))),
         state,
         code: None,

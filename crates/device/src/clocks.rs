@@ -28,7 +28,7 @@ pub fn lock_all(monitor: &dyn Monitor) -> Vec<Locked> {
 fn lock(monitor: &dyn Monitor, gpu: u32) -> Locked {
     let facts = monitor.facts(gpu);
     let name = facts.as_ref().map_or_else(|_| format!("GPU {gpu}"), |facts| format!("GPU {gpu} ({})", facts.name));
-    // The tool takes the place on the bus, which is nobody else's number.
+    // `nvidia-smi` also takes the bus address, which is unambiguous; the numbers depend on the environment.
     let id = facts.as_ref().ok().and_then(|facts| facts.pci.clone()).unwrap_or_else(|| gpu.to_string());
     let most = facts.as_ref().ok().and_then(|facts| facts.most_mhz);
     let mhz = clock(monitor.default_mhz(gpu), most);

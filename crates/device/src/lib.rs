@@ -1,6 +1,6 @@
 //! What devices are, and what they do while runs are measured: the parent's look at them.
 //!
-//! A `Monitor` tells of GPUs: NVML on a real machine, a script with the mock backend. [`packages`] reads the energy
+//! A `Monitor` reads GPUs: NVML on a real machine, a script with the mock backend. [`packages`] reads the energy
 //! counters of processors. A [`Watch`] follows one run: it reads the GPU ten times a second in a thread of its own that
 //! sleeps in between, and the counters at the ends of each window of counted samples. What cannot be read is `None`.
 //! Deliberately absent: executing anything on a device, and, but for [`clocks`], changing a setting.
@@ -12,7 +12,7 @@ pub mod clocks;
 pub mod look;
 mod monitor;
 mod nvidia;
-mod others;
+mod other_processes;
 pub mod packages;
 mod sampler;
 mod scripted;
@@ -32,7 +32,7 @@ use experiment::{Device, MockDevice};
 use monitor::Monitor;
 use packages::Packages;
 
-/// One GPU and who tells of it.
+/// One GPU and the monitor that reads it.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     pub monitor: Arc<dyn Monitor>,
@@ -64,8 +64,7 @@ impl Monitors {
         Monitors { gpus: Some(Ok(Arc::new(scripted::Scripted::new(script.clone())))), packages }
     }
 
-    /// The GPU of a device for a process with these settings of the environment; `None` if it has none that anybody
-    /// tells of.
+    /// The GPU of a device for a process with these environment variables; `None` if there is none that can be read.
     ///
     /// # Errors
     ///

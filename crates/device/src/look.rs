@@ -21,8 +21,8 @@ const IDLE: f64 = 0.5;
 /// A clock that moves by more than this while the GPU is idle is not locked.
 const STEADY: f64 = 0.01;
 
-/// Others that hold more of the memory, or use more of the time, are in the way.
-const OTHERS: f64 = 0.05;
+/// Other processes occupy a GPU if they hold a larger share of its memory, or use a larger share of its time.
+const OCCUPIED: f64 = 0.05;
 
 /// What was seen of a GPU before the first block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,10 +30,11 @@ pub struct Look {
     pub facts: Facts,
     /// Mean power while nothing of perfrun ran on it, over two seconds.
     pub idle_watts: Option<f64>,
-    /// Whether its clock holds while it is idle; `None` where that was not looked for, or cannot be told.
+    /// Whether its clock holds while it is idle; `None` where that was not looked for, or cannot be known.
     pub clocks_locked: Option<bool>,
-    /// Who else was in the way, a fragment; `None`: nobody, as far as the driver tells.
-    pub others: Option<String>,
+    /// Which other processes occupy it, a fragment; `None`: none, as far as the driver reports.
+    #[serde(rename = "others")]
+    pub occupied_by: Option<String>,
 }
 
 /// Looks. `wait` lets a tenth of a second pass; false ends the look, with `None`. A clock is watched for up to ten
@@ -57,7 +58,7 @@ pub fn look(gpu: &Gpu, asks_for_clocks: bool, wait: &mut dyn FnMut() -> bool) ->
     Ok(Some(Look {
         idle_watts: (!idle.is_empty()).then(|| idle.iter().sum::<f64>() / idle.len() as f64),
         clocks_locked: asks_for_clocks.then(|| is_locked(&clocks, most)).flatten(),
-        others: in_the_way(&listed.unwrap_or_default(), used, facts.memory_bytes),
+        occupied_by: occupied_by(&listed.unwrap_or_default(), used, facts.memory_bytes),
         facts,
     }))
 }
@@ -79,20 +80,20 @@ fn is_locked(clocks: &[f64], most: Option<f64>) -> Option<bool> {
 }
 
 /// Who holds memory or uses time of a GPU on which perfrun runs nothing.
-fn in_the_way(listed: &[Process], used: Option<u64>, all: Option<u64>) -> Option<String> {
+fn occupied_by(listed: &[Process], used: Option<u64>, all: Option<u64>) -> Option<String> {
     let all = all.filter(|all| *all > 0)? as f64;
     let share = |process: &Process| process.memory_bytes.map_or(0.0, |bytes| bytes as f64 / all);
     let busy = listed
         .iter()
-        .filter(|process| share(process) > OTHERS || process.utilisation.is_some_and(|part| part > OTHERS));
+        .filter(|process| share(process) > OCCUPIED || process.utilisation.is_some_and(|part| part > OCCUPIED));
     let names: Vec<String> = busy.map(|process| process.pid.to_string()).collect();
     if !names.is_empty() {
         let (noun, verb) = if names.len() == 1 { ("process", "computes") } else { ("processes", "compute") };
         return Some(format!("{noun} {} {verb} on it", names.join(", ")));
     }
-    // A container shows no processes of others, but what they hold.
+    // In a container the driver lists no processes from outside, but their memory counts as used.
     let held = used? as f64 / all;
-    (held > OTHERS).then(|| format!("other processes hold {} of its memory", percent((held * 100.0).round() / 100.0)))
+    (held > OCCUPIED).then(|| format!("other processes hold {} of its memory", percent((held * 100.0).round() / 100.0)))
 }
 
 /// What a specification requires of every GPU that it measures on.
@@ -113,9 +114,9 @@ pub fn why_refused(label: &str, look: &Look, wanted: Wanted) -> Option<(String, 
         let remedy = "`perfrun doctor --fix` locks it as root, or prints the command";
         return Some((format!("`require: {{ gpu_clocks: locked }}`: {name}: {found}"), remedy.to_owned()));
     }
-    let others = look.others.as_ref().filter(|_| wanted.nobody_else)?;
+    let occupied_by = look.occupied_by.as_ref().filter(|_| wanted.nobody_else)?;
     let remedy = "stop them (`nvidia-smi` lists processes), or take another GPU";
-    Some((format!("`require: {{ foreign_processes: none }}`: {name}: {others}"), remedy.to_owned()))
+    Some((format!("`require: {{ foreign_processes: none }}`: {name}: {occupied_by}"), remedy.to_owned()))
 }
 
 #[cfg(test)]
@@ -137,17 +138,17 @@ mod tests {
     fn others_are_in_the_way_above_a_share() {
         let process =
             |share: f64, utilisation| Process { pid: 7, memory_bytes: Some((share * 1000.0) as u64), utilisation };
-        let found = |listed: &[Process], used: u64| in_the_way(listed, Some(used), Some(1000));
+        let found = |listed: &[Process], used: u64| occupied_by(listed, Some(used), Some(1000));
         assert_eq!(found(&[process(0.05, Some(0.05))], 50), None);
         assert_eq!(found(&[process(0.06, None)], 60).as_deref(), Some("process 7 computes on it"));
         assert_eq!(found(&[process(0.0, Some(0.5))], 0).as_deref(), Some("process 7 computes on it"));
         assert_eq!(found(&[], 60).as_deref(), Some("other processes hold 6 % of its memory"));
-        assert_eq!(in_the_way(&[], Some(60), None), None);
+        assert_eq!(occupied_by(&[], Some(60), None), None);
     }
 
     #[test]
     fn what_cannot_be_told_meets_no_requirement() {
-        let look = Look { facts: Facts::default(), idle_watts: None, clocks_locked: None, others: None };
+        let look = Look { facts: Facts::default(), idle_watts: None, clocks_locked: None, occupied_by: None };
         let wanted = |locked_clocks, nobody_else| Wanted { locked_clocks, nobody_else };
         assert!(
             why_refused("cuda:0", &look, wanted(true, false)).is_some_and(|(text, _)| text.contains("cannot be read"))

@@ -1,4 +1,4 @@
-//! Who tells of the GPUs of a machine.
+//! Where facts and readings of a machine's GPUs come from.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use base::machine::environment::Environment;
 
-/// What a GPU is and how it is set up; `None` where it does not tell.
+/// What a GPU is and how it is set up; `None` where it does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Its number in PCI order.
     pub number: u32,
     /// What it calls itself.
     pub name: String,
-    /// What tells it from every other one; stays in the record and enters no report.
+    /// Its unique identifier; it stays in the record and enters no report.
     pub uuid: Option<String>,
     /// Where it is on the bus.
     pub pci: Option<String>,
@@ -36,7 +36,7 @@ pub struct Facts {
     pub ecc: Option<bool>,
 }
 
-/// One moment of a run; `None` where the device did not tell. Names and units are those of `series.parquet`.
+/// One moment of a run; `None` where the device did not report it. Names and units are those of `series.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Point {
@@ -50,7 +50,7 @@ pub struct Point {
     pub memory_utilisation_ratio: Option<f64>,
     /// Memory of the device in use, by anybody.
     pub memory_bytes: Option<u64>,
-    /// Memory that the worker itself held, where the driver tells processes apart.
+    /// Memory that the worker itself held, where the driver reports memory by process.
     pub worker_memory_bytes: Option<u64>,
     /// Memory that other processes held.
     pub others_memory_bytes: Option<u64>,
@@ -100,7 +100,7 @@ pub struct Process {
     pub(crate) utilisation: Option<f64>,
 }
 
-/// Who tells of GPUs, each by its number in PCI order. Reading changes nothing.
+/// A source of facts and readings of GPUs, each by its number in PCI order. Reading changes nothing.
 pub trait Monitor: fmt::Debug + Send + Sync {
     /// How many GPUs there are.
     fn count(&self) -> u32;
@@ -109,20 +109,20 @@ pub trait Monitor: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why it cannot be told, a fragment.
+    /// Why it is unknown, a fragment.
     fn facts(&self, gpu: u32) -> Result<Facts, String>;
 
     /// The GPU that has this UUID, which may be shortened.
     fn by_uuid(&self, uuid: &str) -> Option<u32> {
         let has =
-            |gpu: &u32| self.facts(*gpu).ok().and_then(|facts| facts.uuid).is_some_and(|own| own.starts_with(uuid));
+            |gpu: &u32| self.facts(*gpu).ok().and_then(|facts| facts.uuid).is_some_and(|known| known.starts_with(uuid));
         (0..self.count()).find(has)
     }
 
     /// What it does now: without its time, and without what processes hold and use.
     fn read(&self, gpu: u32) -> Point;
 
-    /// Who computes on it; `None` where that is not told.
+    /// The processes that compute on it; `None` where they are unknown.
     fn processes(&self, gpu: u32) -> Option<Vec<Process>>;
 
     /// What it has drawn since its driver was loaded, in joules.

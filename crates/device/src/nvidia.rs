@@ -22,8 +22,8 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 pub(super) struct Nvidia {
     nvml: Nvml,
     by_pci: Vec<u32>,
-    /// The latest moment, by GPU, for which its processes were told.
-    told_until: Mutex<Vec<u64>>,
+    /// The latest moment, by GPU, up to which the utilisation of its processes has been read.
+    read_until: Mutex<Vec<u64>>,
 }
 
 impl Nvidia {
@@ -38,13 +38,13 @@ impl Nvidia {
             other => format!("NVML: {other}"),
         })?;
         let count = nvml.device_count().map_err(|error| format!("NVML: {error}"))?;
-        let place = |number: u32| nvml.device_by_index(number).and_then(|device| device.pci_info()).ok();
+        let pci_info = |number: u32| nvml.device_by_index(number).and_then(|device| device.pci_info()).ok();
         let mut found: Vec<(Option<String>, u32)> =
-            (0..count).map(|number| (place(number).map(|pci| pci.bus_id), number)).collect();
+            (0..count).map(|number| (pci_info(number).map(|pci| pci.bus_id), number)).collect();
         found.sort();
         let by_pci: Vec<u32> = found.into_iter().map(|(_, number)| number).collect();
-        let told_until = Mutex::new(vec![0; by_pci.len()]);
-        Ok(Nvidia { nvml, by_pci, told_until })
+        let read_until = Mutex::new(vec![0; by_pci.len()]);
+        Ok(Nvidia { nvml, by_pci, read_until })
     }
 
     fn device(&self, gpu: u32) -> Result<nvml_wrapper::Device<'_>, String> {
@@ -111,14 +111,14 @@ impl Monitor for Nvidia {
     fn processes(&self, gpu: u32) -> Option<Vec<Process>> {
         let device = self.device(gpu).ok()?;
         let listed = device.running_compute_processes().ok()?;
-        let mut told_until = self.told_until.lock().ok()?;
-        let since = told_until.get_mut(gpu as usize)?;
+        let mut read_until = self.read_until.lock().ok()?;
+        let since = read_until.get_mut(gpu as usize)?;
         // Without processes that were busy lately NVML says that it found none.
         let busy = device.process_utilization_stats(*since).unwrap_or_default();
         *since = busy.iter().map(|sample| sample.timestamp).max().unwrap_or(*since);
         let utilisation = |pid: u32| {
-            let own = busy.iter().filter(|sample| sample.pid == pid);
-            own.max_by_key(|sample| sample.timestamp).map(|sample| percent(sample.sm_util))
+            let samples = busy.iter().filter(|sample| sample.pid == pid);
+            samples.max_by_key(|sample| sample.timestamp).map(|sample| percent(sample.sm_util))
         };
         let process = |listed: nvml_wrapper::struct_wrappers::device::ProcessInfo| Process {
             pid: listed.pid,

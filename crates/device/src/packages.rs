@@ -10,7 +10,7 @@ const FOLDER: &str = "sys/class/powercap";
 /// No package draws more: a window in which a counter could have begun anew twice is not known.
 const MOST_WATTS: f64 = 1000.0;
 
-/// Who tells what the processors draw.
+/// Where readings of the processors' energy come from.
 #[derive(Clone, Debug)]
 pub enum Packages {
     Rapl { kernel: Kernel, zones: Vec<Zone> },

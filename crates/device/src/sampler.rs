@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Gpu;
 use super::monitor::Point;
-use super::others::{Others, divide, is_ours};
+use super::other_processes::{OtherProcesses, divide, is_ours};
 use base::machine::kernel::Kernel;
 
 /// From one reading to the next.
@@ -16,7 +16,7 @@ pub(super) const PERIOD: Duration = Duration::from_millis(100);
 /// Processes are looked up in every so many readings: it takes the driver longer than all the rest.
 const PROCESSES_EVERY: usize = 10;
 
-/// What the thread is told.
+/// What the thread is asked to do.
 #[derive(Debug, Default)]
 struct State {
     is_over: bool,
@@ -47,8 +47,8 @@ impl Sampler {
     /// Starts to read; `before` has the processes that were there already. `None` where there is no thread for it.
     pub(super) fn start(gpu: Gpu, before: Vec<u32>, period: Duration) -> Option<Self> {
         let shared = Arc::new(Shared::default());
-        let own = Arc::clone(&shared);
-        let read = move || follow(&gpu, &before, period, &own);
+        let for_thread = Arc::clone(&shared);
+        let read = move || follow(&gpu, &before, period, &for_thread);
         let thread = std::thread::Builder::new().name("device".to_owned()).spawn(read).ok()?;
         Some(Sampler { shared, thread: Some(thread) })
     }
@@ -79,12 +79,12 @@ impl Drop for Sampler {
 fn follow(gpu: &Gpu, before: &[u32], period: Duration, shared: &Shared) -> Vec<Point> {
     let (started, kernel) = (Instant::now(), Kernel::here());
     let mut points = Vec::new();
-    let mut others = Others::default();
+    let mut others = OtherProcesses::default();
     let mut due = Duration::ZERO;
     loop {
         if points.len() % PROCESSES_EVERY == 0 {
             let now = gpu.monitor.processes(gpu.number);
-            others = now.map_or_else(Others::default, |now| divide(before, &now, &|pid| is_ours(&kernel, pid)));
+            others = now.map_or_else(OtherProcesses::default, |now| divide(before, &now, &|pid| is_ours(&kernel, pid)));
         }
         let time = started.elapsed();
         let is_sampling = shared.state.lock().unwrap_or_else(PoisonError::into_inner).is_sampling;
@@ -114,9 +114,9 @@ mod tests {
 
     /// Says whenever it is read, and waits until that is heard.
     #[derive(Debug)]
-    struct Told(Mutex<SyncSender<()>>);
+    struct Rendezvous(Mutex<SyncSender<()>>);
 
-    impl Monitor for Told {
+    impl Monitor for Rendezvous {
         fn count(&self) -> u32 {
             1
         }
@@ -141,14 +141,14 @@ mod tests {
         }
     }
 
-    fn told() -> (Gpu, Receiver<()>) {
+    fn monitored() -> (Gpu, Receiver<()>) {
         let (sender, receiver) = sync_channel(0);
-        (Gpu { monitor: Arc::new(Told(Mutex::new(sender))), number: 0 }, receiver)
+        (Gpu { monitor: Arc::new(Rendezvous(Mutex::new(sender))), number: 0 }, receiver)
     }
 
     #[test]
     fn readings_know_whether_samples_were_taken() {
-        let (gpu, read) = told();
+        let (gpu, read) = monitored();
         let sampler = Sampler::start(gpu, Vec::new(), Duration::from_millis(1)).unwrap();
         read.recv().unwrap();
         sampler.set_sampling(true);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_run_does_not_wait_for_the_next_reading() {
-        let (gpu, read) = told();
+        let (gpu, read) = monitored();
         let sampler = Sampler::start(gpu, Vec::new(), Duration::from_secs(3600)).unwrap();
         read.recv().unwrap();
         assert_eq!(sampler.finish().len(), 1);

@@ -8,7 +8,7 @@ pub(super) const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 ///
 /// # Errors
 ///
-/// Why nobody can tell, a fragment.
+/// Why it cannot be known, a fragment.
 pub(super) fn number(index: u32, visible: Option<&str>, by_uuid: &dyn Fn(&str) -> Option<u32>) -> Result<u32, String> {
     let Some(list) = visible else { return Ok(index) };
     let entry = list.split(',').nth(index as usize).map(str::trim).unwrap_or_default();

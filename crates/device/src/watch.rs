@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Gpu;
 use super::monitor::{Point, is_slowed_for_heat, is_slowed_for_power};
-use super::others::{Others, divide};
+use super::other_processes::{OtherProcesses, divide};
 use super::packages::{Counters, Packages};
 use super::sampler::{PERIOD, Sampler};
 use base::metric::{self, Metric};
@@ -38,7 +38,7 @@ pub enum OtherWorkers {
 #[derive(Debug)]
 struct GpuWatch {
     gpu: Gpu,
-    /// `None` where a script tells.
+    /// `None` where a script has the readings.
     sampler: Option<Sampler>,
     memory_bytes: Option<u64>,
     /// Memory in use before the worker was started.
@@ -145,7 +145,7 @@ impl GpuWatch {
             return (series, energy.joules.filter(|_| sampled >= LEAST_WINDOW));
         };
         let now = gpu.monitor.processes(gpu.number);
-        let others = now.map_or_else(Others::default, |now| divide(&before, &now, &|_| false));
+        let others = now.map_or_else(OtherProcesses::default, |now| divide(&before, &now, &|_| false));
         let first = others.at(0, false, gpu.monitor.read(gpu.number));
         let period = PERIOD.as_nanos() as u64;
         let times = (1_u64..).map(|number| number * period);
@@ -173,18 +173,18 @@ impl Watched {
     /// As metrics of a run of so many counted inferences, by stored name; what is unknown is left out.
     pub fn metrics(&self, inferences: u64) -> BTreeMap<String, f64> {
         let each = |joules: Option<f64>| joules.filter(|_| inferences > 0).map(|joules| joules / inferences as f64);
-        let sampling = |of: fn(&Point) -> Option<f64>| -> Vec<f64> {
-            self.series.iter().filter(|point| point.sampling).filter_map(of).collect()
+        let sampling = |field: fn(&Point) -> Option<f64>| -> Vec<f64> {
+            self.series.iter().filter(|point| point.sampling).filter_map(field).collect()
         };
-        let whole = |of: fn(&Point) -> Option<f64>| -> Vec<f64> { self.series.iter().filter_map(of).collect() };
-        let share = |of: fn(u64) -> bool| {
+        let whole = |field: fn(&Point) -> Option<f64>| -> Vec<f64> { self.series.iter().filter_map(field).collect() };
+        let share = |is_slowed: fn(u64) -> bool| {
             let reasons = self.series.iter().filter(|point| point.sampling).filter_map(|point| point.clock_reasons);
-            mean(&reasons.map(|reasons| f64::from(u8::from(of(reasons)))).collect::<Vec<f64>>())
+            mean(&reasons.map(|reasons| f64::from(u8::from(is_slowed(reasons)))).collect::<Vec<f64>>())
         };
         let of_memory = |bytes: Option<f64>| Some(bytes? / self.memory_bytes.filter(|bytes| *bytes > 0)? as f64);
         let used = most(&whole(|point| point.memory_bytes.map(|bytes| bytes as f64)));
         let before = self.memory_before.map(|bytes| bytes as f64);
-        let of_others = most(&whole(|point| point.others_memory_bytes.map(|bytes| bytes as f64)));
+        let held_by_others = most(&whole(|point| point.others_memory_bytes.map(|bytes| bytes as f64)));
         let clocks = sampling(|point| point.clock_cycles_per_s);
         let values: [(Metric, Option<f64>); 14] = [
             (metric::DEVICE_MEMORY, used.zip(before).map(|(used, before)| (used - before).max(0.0))),
@@ -200,8 +200,8 @@ impl Watched {
             (metric::GPU_HEAT, share(is_slowed_for_heat)),
             (metric::GPU_MEMORY_USED, of_memory(used)),
             (metric::GPU_OTHERS, most(&whole(|point| point.others_ratio))),
-            // Where processes are not told apart, what was in use before the worker is others'.
-            (metric::GPU_OTHERS_MEMORY, of_memory(greater(of_others, before))),
+            // Where the driver lists no processes, memory that was in use before the worker started is that of others.
+            (metric::GPU_OTHERS_MEMORY, of_memory(greater(held_by_others, before))),
         ];
         values.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?))).collect()
     }
@@ -215,8 +215,8 @@ fn most(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::max)
 }
 
-fn greater(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    one.into_iter().chain(other).reduce(f64::max)
+fn greater(left: Option<f64>, right: Option<f64>) -> Option<f64> {
+    left.into_iter().chain(right).reduce(f64::max)
 }
 
 /// From the largest to the smallest of several, over the largest.
@@ -271,9 +271,9 @@ mod tests {
 
     #[test]
     fn one_reading_has_no_range_and_none_no_metric() {
-        let mut one = watched();
-        one.series.truncate(2);
-        assert!(!one.metrics(1).contains_key(metric::GPU_CLOCK_CHANGE.name));
+        let mut short = watched();
+        short.series.truncate(2);
+        assert!(!short.metrics(1).contains_key(metric::GPU_CLOCK_CHANGE.name));
         assert!(Watched::default().metrics(7).is_empty());
         assert!(!watched().metrics(0).contains_key(metric::DEVICE_ENERGY.name));
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Adapter, Program};
 use reading::plain_file;
 
-/// What an adapter takes: the JSON file beside its Python file.
+/// What an adapter takes: the JSON file next to its Python file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Declaration {
@@ -43,7 +43,8 @@ pub static SHIPPED: LazyLock<BTreeMap<&str, Declaration>> = LazyLock::new(|| {
 });
 
 impl Program {
-    /// What it declares: one of perfrun's own adapters, or what stands beside the user's file; nothing of a command.
+    /// What it declares: one of perfrun's own adapters, or what the JSON file next to the user's file says. A command declares
+    /// nothing.
     pub fn declaration(&self) -> Declaration {
         match self {
             Program::Adapter { adapter: Adapter::Shipped(name), .. } => {

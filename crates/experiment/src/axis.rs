@@ -37,7 +37,7 @@ struct Facts {
     compared: Option<u8>,
     /// It says what is run; the others say how.
     is_workload: bool,
-    /// Names tell it even where it is the same for all.
+    /// Names contain it even where it is the same for all.
     is_always_told: bool,
     /// Its entries have dimensions, by which selectors name them too.
     has_dimensions: bool,
@@ -157,7 +157,7 @@ impl Axis {
         self.facts().is_workload
     }
 
-    /// Whether names tell it even where it is the same for all.
+    /// Whether names contain it even where it is the same for all.
     pub fn is_always_told(self) -> bool {
         self.facts().is_always_told
     }

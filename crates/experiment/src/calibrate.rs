@@ -4,10 +4,10 @@
 use super::{Aa, Compare, Design, Experiment, Require, Selector, Variant};
 use base::quantity::Ratio;
 
-/// The variant that is the baseline's double.
+/// The variant that is the A/A copy of the baseline.
 const SAME: &str = "same";
 
-/// Derives the calibration of `experiment`: every model and input with one variant, its double, and one copy for each of
+/// Derives the calibration of `experiment`: every model and input with one variant, its A/A copy, and one copy for each of
 /// `effects`.
 ///
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of

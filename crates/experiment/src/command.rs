@@ -90,7 +90,7 @@ impl Command {
         self.words.iter().map(|word| shell::word(word)).collect::<Vec<_>>().join(" ")
     }
 
-    /// The same with its folder and input seen from a root, to be told from that of another tree.
+    /// The same with its folder and input seen from a root, to tell it apart from that of another tree.
     #[must_use]
     pub fn below(&self, root: &Path) -> Self {
         let seen = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();

@@ -126,7 +126,7 @@ impl AccuracyMetric {
         }
     }
 
-    /// Whether the `score` command tells it.
+    /// Whether the `score` command reports it.
     pub fn is_own(self) -> bool {
         matches!(self, Own(_))
     }

@@ -1,4 +1,4 @@
-//! What a specification lets run beside models, with the rights of whoever measures it.
+//! What a specification lets run besides models, with the rights of whoever measures it.
 
 use super::{Experiment, Program, Source};
 use base::printable::printable_line;

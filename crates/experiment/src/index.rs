@@ -19,7 +19,7 @@ macro_rules! indices {
             }
 
             /// The index as one of any vector in the axis' order.
-            pub fn place(self) -> usize {
+            pub fn index(self) -> usize {
                 self.0 as usize
             }
         }
@@ -34,13 +34,13 @@ macro_rules! indices {
 
         impl From<$index> for usize {
             fn from(index: $index) -> usize {
-                index.place()
+                index.index()
             }
         }
 
         impl From<usize> for $index {
-            fn from(place: usize) -> Self {
-                $index(place as u32)
+            fn from(index: usize) -> Self {
+                $index(index as u32)
             }
         }
 
@@ -48,7 +48,7 @@ macro_rules! indices {
             type Output = $entry;
 
             fn index(&self, index: $index) -> &$entry {
-                &self.as_slice()[index.place()]
+                &self.as_slice()[index.index()]
             }
         }
     )*};

@@ -88,17 +88,17 @@ impl InputPoint {
     /// Whether another point is this one but for its batch, and how large the two batches are.
     pub fn batches_beside(&self, other: &InputPoint) -> Option<(u64, u64)> {
         let size = |point: &InputPoint| Some(point.dimensions[batch_among(point.names())?]);
-        let (own, others) = (size(self)?, size(other)?);
-        (self.without_batch() == other.without_batch()).then_some((own, others))
+        let batches = (size(self)?, size(other)?);
+        (self.without_batch() == other.without_batch()).then_some(batches)
     }
 
     /// All that it says but for its name and its batch.
     pub fn without_batch(&self) -> InputPoint {
-        let mut others = InputPoint { name: String::new(), search: None, ..self.clone() };
+        let mut rest = InputPoint { name: String::new(), search: None, ..self.clone() };
         if let Some(batch) = batch_among(self.names()) {
-            others.dimensions.remove(batch);
+            rest.dimensions.remove(batch);
         }
-        others
+        rest
     }
 
     fn names(&self) -> impl Iterator<Item = &str> + Clone {

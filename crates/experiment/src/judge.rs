@@ -19,7 +19,7 @@ pub struct Compare {
     pub baseline: Option<Selector>,
     /// Differences within it are of no interest.
     pub margin: Margin,
-    /// Which groups get an identical double of their baseline.
+    /// Which groups measure their baseline twice, as an A/A comparison.
     pub aa: Aa,
 }
 
@@ -101,7 +101,7 @@ impl Grade {
     /// The largest detectable effect of each grade, but for the last, which has none.
     pub const MOST: [(Grade, f64); 3] = [(Grade::A, 0.03), (Grade::B, 0.05), (Grade::C, 0.12)];
 
-    /// The relative effect that [`Grade::BLOCKS`] blocks find with 80 % power, from what a block of identical arms
+    /// The relative effect that [`Grade::BLOCKS`] blocks find with 80 % power, from what a block of two identical cells
     /// adds to the error of their log ratio: by the margin and the runs of a specification that names none, so that machines can be
     /// compared. `None` for what is no deviation.
     pub fn finds(block_deviation: f64) -> Option<f64> {

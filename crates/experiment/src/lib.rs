@@ -141,7 +141,7 @@ pub struct Experiment {
     /// Metrics that are weighed against each other; empty where the specification leaves it to perfrun.
     #[serde(default)]
     pub pareto: Vec<MetricReference>,
-    /// Tables beside the headline.
+    /// Tables that the report shows in addition to its own.
     #[serde(default)]
     pub tables: Vec<TableSpec>,
     /// How far outputs may be from the reference's.
@@ -191,14 +191,14 @@ impl Experiment {
     /// Where the runtime of a cell stands among `runtimes`, and among the libraries of a record: the one of its variant, or the
     /// one on the axis; 0 where the specification leaves it to perfrun.
     pub fn runtime_index(&self, variant: VariantIndex, runtime: RuntimeIndex) -> RuntimeIndex {
-        let named = self.variants.get(variant.place()).and_then(|variant| variant.runtime.as_ref());
+        let named = self.variants.get(variant.index()).and_then(|variant| variant.runtime.as_ref());
         let named = named.and_then(|name| self.runtimes.iter().position(|runtime| runtime.name == *name));
         named.map_or(runtime, RuntimeIndex::from)
     }
 
     /// Threads inside an operator of a variant, on a machine with this default.
     pub fn threads_of(&self, variant: VariantIndex, default: u32) -> u32 {
-        self.variants.get(variant.place()).and_then(|variant| variant.threads.intra).unwrap_or(default)
+        self.variants.get(variant.index()).and_then(|variant| variant.threads.intra).unwrap_or(default)
     }
 
     /// The dataset of a model, by its index.

@@ -103,7 +103,7 @@ impl Load {
             Load::SingleStream => "single-stream".to_owned(),
             Load::MultiStream => "multi-stream".to_owned(),
             Load::Offline => "offline".to_owned(),
-            // Four digits tell rates apart that anybody writes.
+            // Four digits are enough to distinguish the rates that people write.
             Load::Rate { per_s, .. } => {
                 let digits = 10_f64.powf(3.0 - per_s.abs().log10().floor()).max(1.0);
                 format!("{}rps", (per_s * digits).round() / digits)
@@ -134,7 +134,7 @@ impl Load {
         if *self == Load::MultiStream { Load::MULTI_STREAM } else { 1 }
     }
 
-    /// The percentile that MLPerf tells by early stopping.
+    /// The percentile that MLPerf reports by early stopping.
     pub fn early_stopping(&self) -> Option<f64> {
         match self {
             Load::SingleStream => Some(0.9),
@@ -172,7 +172,7 @@ impl Load {
 
     /// Whether cells under it have this number as one of their load. Where the largest rate is looked for, latencies and late
     /// queries are those of runs near it, and not at it.
-    pub fn tells(&self, metric: &Metric) -> bool {
+    pub fn reports(&self, metric: &Metric) -> bool {
         match metric.name {
             name if name == LARGEST_RATE.name => self.is_largest(),
             name if name == LATE_SHARE.name => !self.is_largest() && self.bound().is_some(),
@@ -193,7 +193,7 @@ impl Load {
         }
     }
 
-    /// What it is about beside latency.
+    /// What it is about besides latency.
     pub fn about(&self, items: bool) -> Option<MetricReference> {
         match self {
             Load::Largest { .. } => Some(MetricReference::of(&LARGEST_RATE)),

@@ -1,8 +1,8 @@
 //! The matrix: which axes walk together, how many cells their product has, which cell a selector names, and the one
 //! limit.
 //!
-//! Input: what stands on the axes, and `matrix`. Output: the factors of the product, or what is wrong with it. A
-//! specification is told so at the place (`spec::expand::matrix`); `plan` makes cells of the same factors. Deliberately
+//! Input: what stands on the axes, and `matrix`. Output: the factors of the product, or what is wrong with it. In
+//! a specification that is reported at its position (`spec::expand::matrix`); `plan` makes cells of the same factors. Deliberately
 //! absent: the cells.
 
 mod combine;
@@ -184,7 +184,7 @@ impl Space {
         self.own.is_some() && factors.iter().any(|factor| factor.axes == [Axis::Inputs])
     }
 
-    /// The entries of a factor beside a choice on the factors before it.
+    /// The entries of a factor for a choice on the factors before it.
     pub fn steps(&self, factor: &Factor, point: &Point) -> Range<u32> {
         match factor.axes.as_slice() {
             [Axis::Inputs] => self.inputs_of(point[Axis::Models]),

@@ -42,8 +42,8 @@ pub struct Measure {
     /// `cooldown`; with `design: blocks` and `sequential`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retake: Option<Retake>,
-    /// Whether cells of different devices run at the same time. A trial first measures some of them alone and beside the
-    /// others; unless both are equivalent, cells run one after the other.
+    /// Whether cells of different devices run at the same time. A trial first measures some of them alone and while
+    /// the others run; unless both are equivalent, cells run one after the other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Parallel>,
     /// The times of `load.arrivals`, where these are those of a file; no key of a specification.
@@ -52,17 +52,17 @@ pub struct Measure {
     pub trace: Option<Trace>,
 }
 
-/// In which order, and how many at a time, the arms of a group run (method 4.2).
+/// In which order, and how many at a time, the cells of a group run (method 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "design", description = "In which order, and how many at a time, the cells of a group run.")]
 pub enum Design {
-    /// One run of each arm in a block, one after the other, in a balanced random order.
+    /// One run of each cell in a block, one after the other, in a balanced random order.
     #[default]
     Blocks,
     /// The workers of a group stay alive and take turns in slices.
     Slices,
-    /// Two arms at the same time on equal, disjoint sets of cores, which they swap in every block; on the CPU only.
+    /// Two cells at the same time on equal, disjoint sets of cores, which they swap in every block; on the CPU only.
     Duet,
     /// All runs of a cell, then all of the next: for records that compare nothing.
     Sequential,
@@ -364,7 +364,7 @@ impl StopStatistic {
 #[serde(default)]
 #[schemars(inline, description = "How much is profiled.")]
 pub struct Profiling {
-    /// Processes with the profiler for each cell, each beside one without it.
+    /// Processes with the profiler for each cell, each paired with one without it.
     #[schemars(range(min = 1, max = 100))]
     pub processes: u32,
     /// Never fewer profiled inferences in each process; more, for up to half a second, where they are short.

@@ -28,7 +28,7 @@ pub struct Mock {
     pub outputs: MockOutputs,
     /// How much runs differ from each other: standard deviation of the logarithm of a run's level.
     pub run_sd: Ratio,
-    /// Share of the runs that other load disturbs from beginning to end.
+    /// Share of the runs that background load disturbs from beginning to end.
     pub disturbed: Ratio,
     /// How much slower such a run is at most; each by a random part of it.
     pub disturbance: Ratio,

@@ -184,7 +184,7 @@ impl Plugin {
     }
 }
 
-/// Where CUDA's libraries lie that perfrun fetched: a folder beside those of the runtimes.
+/// Where CUDA's libraries lie that perfrun fetched: a folder next to those of the runtimes.
 pub const CUDA_FOLDER: &str = "cuda-13-linux-x86_64";
 
 const VULKAN: &str = "a GPU with a recent Vulkan driver, and the loader (`apt install libvulkan1`)";

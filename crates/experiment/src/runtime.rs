@@ -10,7 +10,7 @@ use super::Entry;
 /// One entry of the runtimes axis: a released version, a local build, or with the mock backend a name alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runtime {
-    /// Unique within the experiment; default: the version, or what a local build's path tells.
+    /// Unique within the experiment; default: the version, or a part of a local build's path.
     pub name: String,
     /// The released version.
     #[serde(default, skip_serializing_if = "Option::is_none")]

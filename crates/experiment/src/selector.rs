@@ -115,7 +115,7 @@ impl Selector {
         self.axes().contains(&T::AXIS)
     }
 
-    /// What it says about others than such entries.
+    /// What it says about other entries.
     pub fn without<T: OnAxis>(mut self) -> Self {
         self.0.remove(T::AXIS.singular());
         self

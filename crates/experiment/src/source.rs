@@ -38,7 +38,7 @@ pub struct PythonModel {
 }
 
 impl PythonModel {
-    /// The file beside an exported model that has its weights.
+    /// The file next to an exported model that has its weights.
     pub const WEIGHTS: &str = "weights.pt";
 }
 

@@ -71,8 +71,8 @@ pub fn files_below(
 fn is_mounted(entry: &DirEntry) -> bool {
     use std::os::unix::fs::MetadataExt;
     let device = |path: &Path| path.metadata().ok().map(|metadata| metadata.dev());
-    let own = device(entry.path());
-    !entry.path_is_symlink() && own.is_some() && own != entry.path().parent().and_then(device)
+    let folder_device = device(entry.path());
+    !entry.path_is_symlink() && folder_device.is_some() && folder_device != entry.path().parent().and_then(device)
 }
 
 #[cfg(test)]

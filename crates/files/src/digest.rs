@@ -31,7 +31,7 @@ pub fn of_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
 /// The file that cannot be read, and why.
 pub fn of_unchanged_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
     static KNOWN: LazyLock<Memo<String>> = LazyLock::new(Memo::default);
-    KNOWN.of(files.to_vec(), of_files)
+    KNOWN.get_or_read(files.to_vec(), of_files)
 }
 
 /// SHA-256 of one file, as hex.

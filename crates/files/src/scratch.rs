@@ -14,7 +14,7 @@ use walkdir::WalkDir;
 use base::machine::kernel::Kernel;
 use reading::plain_file;
 
-/// What the names of all of them begin with, in the temporary folder or beside what they are for.
+/// The beginning of all their names, in the temporary folder or next to what they are for.
 const PREFIX: &str = ".perfrun-scratch-";
 
 /// Between making a folder and locking it nobody may take it for a leftover.
@@ -101,11 +101,11 @@ fn own_prefix() -> String {
 /// Removes folders of processes that are gone, down to so many levels. What cannot be removed is another user's, and in
 /// nobody's way.
 fn remove_left(parent: &Path, levels: usize, new: Duration) {
-    let own = own_prefix();
+    let of_this_boot = own_prefix();
     let folders = WalkDir::new(parent).min_depth(1).max_depth(levels).into_iter().filter_map(Result::ok);
     for entry in folders.filter(|entry| entry.file_type().is_dir()) {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy());
-        let is_left = if name.starts_with(&own) {
+        let is_left = if name.starts_with(&of_this_boot) {
             age(path) >= Some(new) && File::open(path).is_ok_and(|folder| folder.try_lock().is_ok())
         } else {
             name.starts_with(PREFIX) && is_silent(path)
@@ -139,8 +139,8 @@ mod tests {
         std::fs::write(held.path().join("model.onnx"), "half").unwrap();
         let (left, link) = (format!("{}left", own_prefix()), format!("{}link", own_prefix()));
         // A folder of the user's own, and one that another machine may be writing.
-        let others = [".perfrun-2025", ".perfrun-scratch-00000000-x", "another"];
-        for folder in others.iter().chain([&left.as_str()]) {
+        let kept = [".perfrun-2025", ".perfrun-scratch-00000000-x", "another"];
+        for folder in kept.iter().chain([&left.as_str()]) {
             std::fs::create_dir(parent.path().join(folder)).unwrap();
             std::fs::write(parent.path().join(folder).join("model.onnx"), "half").unwrap();
         }
@@ -149,11 +149,11 @@ mod tests {
         remove_left(parent.path(), 1, NEW);
         assert!(is_there(&left), "its process may not have locked it yet");
         remove_left(parent.path(), 1, Duration::ZERO);
-        assert!(!is_there(&left) && is_there(&link) && others.iter().all(|name| is_there(name)));
-        let own = held.path().to_owned();
-        assert!(own.join("model.onnx").is_file());
+        assert!(!is_there(&left) && is_there(&link) && kept.iter().all(|name| is_there(name)));
+        let held_path = held.path().to_owned();
+        assert!(held_path.join("model.onnx").is_file());
         drop(held);
-        assert!(!own.exists());
+        assert!(!held_path.exists());
     }
 
     #[test]

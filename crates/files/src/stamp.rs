@@ -36,7 +36,7 @@ impl Stamp {
 pub struct Memo<T>(Mutex<HashMap<Vec<PathBuf>, (Stamp, T)>>);
 
 impl<T: Clone> Memo<T> {
-    pub fn of<E>(&self, files: Vec<PathBuf>, look: impl FnOnce(&[PathBuf]) -> Result<T, E>) -> Result<T, E> {
+    pub fn get_or_read<E>(&self, files: Vec<PathBuf>, look: impl FnOnce(&[PathBuf]) -> Result<T, E>) -> Result<T, E> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((stamp, found)) = known().get(&files)
             && stamp.is_current()

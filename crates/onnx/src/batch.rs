@@ -61,7 +61,7 @@ pub struct Asked<'a> {
 pub(super) struct Question<'a> {
     pub(super) inputs: &'a [TensorType],
     pub(super) asked: Asked<'a>,
-    /// Dimensions whose name is arithmetic on others, by that name.
+    /// Dimensions whose name is arithmetic on other dimensions, by that name.
     pub(super) expressions: BTreeMap<&'a str, Expression<'a>>,
 }
 
@@ -140,13 +140,13 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The leading dimensions that can be meant by `batch`: none whose size is computed from others.
+    /// The leading dimensions that can be meant by `batch`: none whose size is computed from other dimensions.
     pub(super) fn leading(&self) -> Vec<(&'a TensorType, &'a Dimension)> {
         let leading = self.unsettled().filter_map(|tensor| Some((tensor, tensor.dimensions().first()?)));
         leading.filter(|(_, dimension)| !self.is_computed(dimension)).collect()
     }
 
-    /// Whether the size of a dimension is computed from others.
+    /// Whether the size of a dimension is computed from other dimensions.
     pub(super) fn is_computed(&self, dimension: &Dimension) -> bool {
         dimension.name().is_some_and(|name| self.expressions.contains_key(name))
     }
@@ -204,7 +204,7 @@ mod tests {
         check("x[N,batch]", &[("batch", 4), ("N", 9)], &[], "[9, 4] | the dimension `batch` = 4");
         check("x[N,Batch_Dim]", &[("batch", 4), ("N", 9)], &[], "[9, 4] | the dimension `Batch_Dim` = 4");
         check("x[T,N,8]", &[("batch", 4), ("T", 9)], &[], "[9, 4, 8] | the dimension `N` = 4");
-        // `N` is a letter for many things; beside a clearer name it is one of those, and must be said.
+        // `N` may mean anything. Next to a clearer name it is not taken for the batch, and must be given.
         for inputs in ["x[batch_size,N,3]", "x[B,N,3]"] {
             let problem = resolve(inputs, &[("batch", 4)], &[]).unwrap_err();
             assert!(matches!(problem, ShapeError::FreeDimensions { dimensions, .. } if dimensions[0].index == 1));

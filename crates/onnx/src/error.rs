@@ -15,7 +15,7 @@ use reading::stand_in;
 pub struct OnnxError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it; part of the message, and so not a source besides.
+    /// What is wrong with it; part of the message, and so not also a source.
     pub kind: OnnxErrorKind,
 }
 
@@ -43,7 +43,7 @@ pub enum OnnxErrorKind {
     NotOnnx {
         offset: u64,
         detail: String,
-        /// What the file is instead, when its first bytes tell.
+        /// What the file is instead, when its first bytes show it.
         instead: Option<&'static str>,
     },
     #[error("the file is truncated: the content that starts at byte {offset} is missing {missing} bytes")]
@@ -57,12 +57,12 @@ pub enum OnnxErrorKind {
     #[error("its external data file `{location}` is missing")]
     ExternalDataMissing { location: String },
     /// A file that is not below the model's folder, which nobody expects a model to read.
-    #[error("its external data file `{location}` is outside its folder{}", place(.at))]
+    #[error("its external data file `{location}` is outside its folder{}", outside(.at))]
     ExternalDataOutside { location: String, at: Option<PathBuf> },
     #[error("its weights need {needed} bytes of `{location}` for the tensor `{tensor}`, which has {size}")]
     ExternalDataShort { location: String, tensor: String, needed: u64, size: u64 },
     #[error("its weight `{tensor}` has the {key} `{value}` in `{location}`, which is not a number of bytes")]
-    ExternalDataPlace {
+    ExternalDataRange {
         tensor: String,
         /// `offset` or `length`.
         key: &'static str,
@@ -95,17 +95,17 @@ pub enum OnnxErrorKind {
     Io(io::Error),
 }
 
-fn place(at: &Option<PathBuf>) -> String {
+fn outside(at: &Option<PathBuf>) -> String {
     at.as_ref().map(|at| format!(", at {}", at.display())).unwrap_or_default()
 }
 
 impl miette::Diagnostic for OnnxError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         use OnnxErrorKind::{Damaged, NotOnnx, Truncated};
-        let other = foreign_format(&self.path)
+        let format = foreign_format(&self.path)
             .filter(|_| matches!(self.kind, NotOnnx { .. } | Damaged { .. } | Truncated { .. }));
         let help: Box<dyn fmt::Display> = match &self.kind {
-            _ if let Some(other) = other => Box::new(format!("this looks like {other}")),
+            _ if let Some(format) = format => Box::new(format!("this looks like {format}")),
             OnnxErrorKind::Missing { near: Some(near) } => Box::new(format!("did you mean `{}`?", near.display())),
             OnnxErrorKind::Missing { near: None } => {
                 Box::new("`perfrun inspect FOLDER` shows every model below a folder")
@@ -120,7 +120,7 @@ impl miette::Diagnostic for OnnxError {
             OnnxErrorKind::Empty
             | OnnxErrorKind::Truncated { .. }
             | OnnxErrorKind::Damaged { .. }
-            | OnnxErrorKind::ExternalDataPlace { .. }
+            | OnnxErrorKind::ExternalDataRange { .. }
             | OnnxErrorKind::ExternalDataLength { .. } => Box::new("copy, download or export the model again"),
             OnnxErrorKind::Recursion { .. } => Box::new("ONNX forbids that; export the model again"),
             OnnxErrorKind::TooManyCalls { .. } => Box::new("export the model again, without functions"),
@@ -190,7 +190,7 @@ pub(super) fn recognise(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What stands for a model, by its first bytes; that of Git LFS tells the size.
+/// What stands for a model, by its first bytes; that of Git LFS has the size.
 pub(super) fn pointer(head: &[u8]) -> Option<OnnxErrorKind> {
     let (what, fetch) = stand_in::pointer(head)?;
     let text = String::from_utf8_lossy(head);

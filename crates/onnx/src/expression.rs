@@ -1,4 +1,5 @@
-//! Names of dimensions that are arithmetic on the sizes of others: `past_sequence_length + 1`, `((s0 - 1)//2) + 1`.
+//! Names of dimensions that are arithmetic on the sizes of other dimensions: `past_sequence_length + 1`,
+//! `((s0 - 1)//2) + 1`.
 //!
 //! Input: a name in a file, and the names of the model's other dimensions. Output: an [`Expression`] that gives the size
 //! from theirs, in exact fractions. Deliberately absent: which sizes there are (`resolve`).
@@ -60,16 +61,16 @@ impl<'a> Expression<'a> {
         let is_plain = |name: &&str| Parser::parse(name, &[]).is_none_or(|found| !found.is_sure);
         let has_symbols = |name: &&str| name.chars().any(|character| !is_word(character));
         let atoms: Vec<&str> = names.iter().copied().filter(has_symbols).filter(is_plain).collect();
-        let one = |name: &&'a str| {
+        let parsed = |name: &&'a str| {
             let found = Parser::parse(name, &atoms)?;
             let expression = Expression { root: found.root };
             let parts = expression.parts();
             let is_known = || parts.iter().all(|part| names.contains(part));
-            // Numbers alone that are no size, as in `1/2`, are a name like others.
+            // Numbers alone that are no size, as in `1/2`, are a name.
             let is_size = !parts.is_empty() || expression.size(|_| None).is_ok();
             (is_size && (found.is_sure || is_known())).then_some((*name, expression))
         };
-        names.iter().filter_map(one).collect()
+        names.iter().filter_map(parsed).collect()
     }
 
     /// The dimensions that it is computed from.
@@ -86,13 +87,13 @@ impl<'a> Expression<'a> {
     /// # Errors
     ///
     /// Parts without a size, or a result that is none.
-    pub(super) fn size(&self, of: impl Fn(&str) -> Option<u64>) -> Result<u64, NoSize> {
+    pub(super) fn size(&self, size_of: impl Fn(&str) -> Option<u64>) -> Result<u64, NoSize> {
         let missing: Vec<String> =
-            self.parts().into_iter().filter(|part| of(part).is_none()).map(str::to_owned).collect();
+            self.parts().into_iter().filter(|part| size_of(part).is_none()).map(str::to_owned).collect();
         if !missing.is_empty() {
             return Err(NoSize::Missing(missing));
         }
-        match self.root.value(&of) {
+        match self.root.value(&size_of) {
             Some(Fraction { over, under: 1 }) if over >= 0 => {
                 u64::try_from(over).map_err(|_| NoSize::NotWhole(over.to_string()))
             }
@@ -111,12 +112,12 @@ impl<'a> Term<'a> {
         }
     }
 
-    fn value(&self, of: &impl Fn(&str) -> Option<u64>) -> Option<Fraction> {
+    fn value(&self, size_of: &impl Fn(&str) -> Option<u64>) -> Option<Fraction> {
         match self {
             Term::Number(number) => Some(*number),
-            Term::Name(name) => Some(Fraction::whole(i128::from(of(name)?))),
+            Term::Name(name) => Some(Fraction::whole(i128::from(size_of(name)?))),
             Term::Apply(function, terms) => {
-                let values = terms.iter().map(|term| term.value(of)).collect::<Option<Vec<Fraction>>>()?;
+                let values = terms.iter().map(|term| term.value(size_of)).collect::<Option<Vec<Fraction>>>()?;
                 function.apply(&values)
             }
         }
@@ -143,22 +144,22 @@ impl Function {
         match (self, values) {
             (Function::Largest, _) => values.iter().copied().reduce(|a, b| if a.is_below(b) { b } else { a }),
             (Function::Smallest, _) => values.iter().copied().reduce(|a, b| if b.is_below(a) { b } else { a }),
-            (Function::Negate, [one]) => Fraction::of(one.over.checked_neg()?, one.under),
-            (Function::Down, [one]) => Some(Fraction::whole(one.over.div_euclid(one.under))),
-            (Function::Up, [one]) => one.up(),
-            (Function::Add, [one, two]) => one.plus(*two),
-            (Function::Subtract, [one, two]) => one.plus(Fraction::of(two.over.checked_neg()?, two.under)?),
-            (Function::Multiply, [one, two]) => one.times(*two),
-            (Function::Divide, [one, two]) => one.divided(*two),
-            (Function::DivideDown, [one, two]) => Function::Down.apply(&[one.divided(*two)?]),
-            (Function::DivideUp, [one, two]) => one.divided(*two)?.up(),
-            (Function::Remainder, [one, two]) => {
-                let times = Function::DivideDown.apply(&[*one, *two])?.times(*two)?;
-                Function::Subtract.apply(&[*one, times])
+            (Function::Negate, [left]) => Fraction::of(left.over.checked_neg()?, left.under),
+            (Function::Down, [left]) => Some(Fraction::whole(left.over.div_euclid(left.under))),
+            (Function::Up, [left]) => left.up(),
+            (Function::Add, [left, right]) => left.plus(*right),
+            (Function::Subtract, [left, right]) => left.plus(Fraction::of(right.over.checked_neg()?, right.under)?),
+            (Function::Multiply, [left, right]) => left.times(*right),
+            (Function::Divide, [left, right]) => left.divided(*right),
+            (Function::DivideDown, [left, right]) => Function::Down.apply(&[left.divided(*right)?]),
+            (Function::DivideUp, [left, right]) => left.divided(*right)?.up(),
+            (Function::Remainder, [left, right]) => {
+                let times = Function::DivideDown.apply(&[*left, *right])?.times(*right)?;
+                Function::Subtract.apply(&[*left, times])
             }
-            (Function::Power, [one, two]) => {
-                let exponent = u32::try_from(two.over).ok().filter(|_| two.under == 1)?;
-                Fraction::of(one.over.checked_pow(exponent)?, one.under.checked_pow(exponent)?)
+            (Function::Power, [left, right]) => {
+                let exponent = u32::try_from(right.over).ok().filter(|_| right.under == 1)?;
+                Fraction::of(left.over.checked_pow(exponent)?, left.under.checked_pow(exponent)?)
             }
             _ => None,
         }
@@ -207,7 +208,7 @@ impl Fraction {
     /// Where the products are too large, the order does not matter: no such size is taken.
     fn is_below(self, other: Self) -> bool {
         let products = self.over.checked_mul(other.under).zip(other.over.checked_mul(self.under));
-        products.is_some_and(|(one, two)| one < two)
+        products.is_some_and(|(left, right)| left < right)
     }
 }
 

@@ -16,8 +16,8 @@ use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, TensorProto};
 use reading::{memory_bytes, plain_file};
 
-/// Replaces references to other files by their bytes, for weights of at most `largest` bytes; of the others it makes sure
-/// that they are where the model says.
+/// Replaces references to other files by their bytes, for weights of at most `largest` bytes; for larger ones it
+/// makes sure that they are where the model says.
 pub(super) fn take_in_external_data(model: &mut ModelProto, path: &Path, largest: u64) -> Result<(), OnnxErrorKind> {
     take_in(model, Reader::of(path), largest)
 }
@@ -129,7 +129,7 @@ impl WeightLocation {
         let location = value("location").unwrap_or_default();
         let number = |key: &'static str| match value(key) {
             None => Ok(None),
-            Some(text) => text.parse::<u64>().map(Some).map_err(|_| OnnxErrorKind::ExternalDataPlace {
+            Some(text) => text.parse::<u64>().map(Some).map_err(|_| OnnxErrorKind::ExternalDataRange {
                 tensor: tensor.name().to_owned(),
                 key,
                 value: text.into(),
@@ -145,7 +145,7 @@ impl WeightLocation {
 #[derive(Default)]
 struct Known {
     size: u64,
-    /// By weights, each place counted once.
+    /// By weights, each range counted once.
     used: u64,
 }
 
@@ -156,8 +156,8 @@ struct Reader<'a> {
     files: HashMap<PathBuf, Known>,
     /// The one that was read last: exporters write up to one file for each weight, more than may be open.
     open: Option<(PathBuf, File)>,
-    /// Places of weights so far, and how many bytes they are.
-    places: HashSet<Found>,
+    /// Ranges of weights so far, and how many bytes they are.
+    ranges: HashSet<Found>,
     used: u64,
     /// Of this machine.
     memory: u64,
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
             paths: HashMap::new(),
             files: HashMap::new(),
             open: None,
-            places: HashSet::new(),
+            ranges: HashSet::new(),
             used: 0,
             memory: memory_bytes().unwrap_or(u64::MAX),
         }
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
             return Err(OnnxErrorKind::ExternalDataShort { location, tensor, needed, size });
         }
         // Weights that are the same bytes are one weight.
-        if self.places.insert((file.clone(), offset, length)) {
+        if self.ranges.insert((file.clone(), offset, length)) {
             let known = self.files.entry(file.clone()).or_default();
             known.used = known.used.saturating_add(length);
             self.used = self.used.saturating_add(length);
@@ -299,7 +299,7 @@ mod tests {
     use crate::sample::{external_weight, model};
     use prost::Message;
 
-    /// What becomes of a model with a weight of these keys, beside `w.bin` of 12 bytes.
+    /// What becomes of a model with a weight of these keys, next to `w.bin` of 12 bytes.
     fn load_with(shape: &[i64], keys: &[(&str, &str)]) -> String {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("w.bin"), [0; 12]).unwrap();
@@ -391,16 +391,16 @@ mod tests {
 
     #[test]
     fn places_are_compared_with_the_file_and_the_shape_before_memory_is_taken() {
-        let place = |key: &'static str, value: &'static str| vec![("location", "w.bin"), (key, value)];
+        let location = |key: &'static str, value: &'static str| vec![("location", "w.bin"), (key, value)];
         let short = "its weights need 13 bytes of `w.bin` for the tensor `w`, which has 12";
         assert_eq!(load_with(&[2], &[("location", "w.bin"), ("offset", "5"), ("length", "8")]), short);
         let negative = "its weight `w` has the offset `-8` in `w.bin`, which is not a number of bytes";
-        assert_eq!(load_with(&[3], &place("offset", "-8")), negative);
-        let long = load_with(&[3], &place("length", "1099511627776"));
+        assert_eq!(load_with(&[3], &location("offset", "-8")), negative);
+        let long = load_with(&[3], &location("length", "1099511627776"));
         assert_eq!(long, "its weight `w` has 1099511627776 bytes in `w.bin`, but its shape asks for 12");
-        let huge = load_with(&[1 << 38], &place("length", "1099511627776"));
+        let huge = load_with(&[1 << 38], &location("length", "1099511627776"));
         assert_eq!(huge, "its weights need 1099511627776 bytes of `w.bin` for the tensor `w`, which has 12");
-        assert!(load_with(&[-3], &place("length", "12")).contains("asks for 18446744073709551615"));
+        assert!(load_with(&[-3], &location("length", "12")).contains("asks for 18446744073709551615"));
     }
 
     #[test]

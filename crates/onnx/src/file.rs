@@ -5,7 +5,7 @@
 //! judging the graph (`graph_check` does).
 //!
 //! The bytes of a weight are read once, straight into the message, so that reading takes little more memory than the
-//! model, and writing takes none beside it.
+//! model, and writing takes no more.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -64,7 +64,8 @@ pub fn load_graph(path: &Path) -> Result<ModelProto, OnnxError> {
 }
 
 impl ModelHeader {
-    /// Makes sure that the files beside the model, which was read from `path`, are there, and all weights in them.
+    /// Makes sure that the files of weights next to the model, which was read from `path`, are there, and all weights
+    /// in them.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! A model's own functions: which one a node calls, and how many nodes all calls stand for.
 //!
 //! Input: a model. Output: a refusal where calls have no end, or stand for more nodes than any network has. Deliberately
-//! absent: what a function computes (`infer`), and putting its nodes in place of a call (`precision::inline`).
+//! absent: what a function computes (`infer`), and replacing a call by its nodes (`precision::inline`).
 //!
 //! Twenty functions that each call the next one twice are a small file and a million nodes, so that whoever follows
 //! calls has to know beforehand where that ends. The standard forbids recursion (IR.md, "Functions").
@@ -49,7 +49,7 @@ pub(super) fn plain(domain: &str) -> &str {
 ///
 /// # Errors
 ///
-/// A function that calls itself, through others perhaps, and calls that stand for too much.
+/// A function that calls itself, directly or not, and calls that stand for too much.
 pub(super) fn check_functions(model: &ModelProto) -> Result<(), OnnxErrorKind> {
     let functions = Functions::of(model);
     let sizes = functions.sizes()?;
@@ -92,13 +92,13 @@ impl<'m> Functions<'m> {
 
     /// The functions that each calls, as often as it does.
     fn calls(&self) -> Vec<Vec<usize>> {
-        let of = |function: &FunctionProto| {
+        let called_by = |function: &FunctionProto| {
             let mut calls = Vec::new();
             let mut add = |node: &NodeProto| calls.extend(self.index.get(&node.called()));
             function.node.iter().for_each(|node| node.with_inner(&mut add));
             calls
         };
-        self.functions.iter().map(of).collect()
+        self.functions.iter().map(called_by).collect()
     }
 
     /// Nodes that a call of each function stands for. Functions whose calls are all known come first, so that what is
@@ -106,7 +106,10 @@ impl<'m> Functions<'m> {
     fn sizes(&self) -> Result<Vec<u64>, OnnxErrorKind> {
         let calls = self.calls();
         let mut callers = vec![Vec::new(); calls.len()];
-        calls.iter().enumerate().for_each(|(caller, called)| called.iter().for_each(|one| callers[*one].push(caller)));
+        calls
+            .iter()
+            .enumerate()
+            .for_each(|(caller, called)| called.iter().for_each(|called| callers[*called].push(caller)));
         let mut unknown: Vec<usize> = calls.iter().map(Vec::len).collect();
         let mut sizes: Vec<u64> = self.functions.iter().map(count_nodes).collect();
         let mut ready: Vec<usize> = (0..calls.len()).filter(|function| unknown[*function] == 0).collect();

@@ -51,7 +51,7 @@ struct TensorFacts {
 /// What an attribute says.
 struct AttributeFacts {
     /// Floating-point elements of its tensor, which is a weight in a `Constant` node and a setting (a fill value, a table of
-    /// classes) in others.
+    /// classes) in all other nodes.
     elements: u64,
     /// Its value, where it is called `bits`.
     bits: Option<u64>,

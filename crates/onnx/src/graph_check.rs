@@ -13,8 +13,8 @@ use reading::nearest::nearest;
 /// Graphs within nodes within graphs: real models stay below ten, and a model must not exhaust the stack.
 const DEEPEST: usize = 64;
 
-/// Operators that ONNX Runtime has in the standard's domain besides the standard's own, some of them in more versions. Its
-/// optimiser writes the normalisations; the others are left from the standard's early days.
+/// Operators that ONNX Runtime has in the standard's domain in addition to the standard's, some of them in more
+/// versions. Its optimiser writes the normalisations; the rest is left from the standard's early days.
 const OF_ONNX_RUNTIME: [&str; 13] = [
     "Affine",
     "Crop",
@@ -98,20 +98,20 @@ struct Check<'m> {
 /// The names of values that a node may use: those of its graph so far, then those of the graphs around it.
 #[derive(Default)]
 struct Names<'a> {
-    own: HashSet<&'a str>,
+    here: HashSet<&'a str>,
     outer: Option<&'a Names<'a>>,
     depth: usize,
 }
 
 impl Names<'_> {
     fn contain(&self, name: &str) -> bool {
-        self.own.contains(name) || self.outer.is_some_and(|outer| outer.contain(name))
+        self.here.contains(name) || self.outer.is_some_and(|outer| outer.contain(name))
     }
 }
 
 impl Check<'_> {
     fn graph(&self, graph: &GraphProto, holder: Option<&NodeProto>, outer: &Names<'_>) -> Result<(), GraphError> {
-        let mut names = Names { own: graph.given().collect(), outer: Some(outer), depth: outer.depth + 1 };
+        let mut names = Names { here: graph.given().collect(), outer: Some(outer), depth: outer.depth + 1 };
         for node in &graph.node {
             self.operator(node)?;
             for name in node.input.iter().filter(|name| !name.is_empty()) {
@@ -126,7 +126,7 @@ impl Check<'_> {
                 self.graph(inner, Some(node), &names).map_err(|problem| seen_from(graph, node, problem))?;
             }
             for name in node.output.iter().filter(|name| !name.is_empty()) {
-                if !names.own.insert(name) {
+                if !names.here.insert(name) {
                     return Err(GraphError::ProducedTwice { node: node.label(), value: name.clone() });
                 }
             }
@@ -194,8 +194,8 @@ fn path(producers: &HashMap<&str, &NodeProto>, start: &NodeProto, goal: &NodePro
             return Some(labels);
         }
         for producer in node.reads().into_iter().filter_map(|name| producers.get(name).copied()) {
-            if let std::collections::hash_map::Entry::Vacant(place) = came_from.entry(std::ptr::from_ref(producer)) {
-                place.insert(Some(node));
+            if let std::collections::hash_map::Entry::Vacant(entry) = came_from.entry(std::ptr::from_ref(producer)) {
+                entry.insert(Some(node));
                 waiting.push(producer);
             }
         }

@@ -49,7 +49,7 @@ pub struct ModelHeader {
     pub training: BTreeMap<String, u64>,
     /// Size of the file, in bytes.
     pub file_bytes: u64,
-    /// Files beside the model that hold weights, sorted.
+    /// Files next to the model that hold weights, sorted.
     pub external_files: Vec<ExternalFile>,
 }
 
@@ -374,8 +374,8 @@ mod tests {
             cut in any::<prop::sample::Index>(),
         ) {
             let mut bytes = model().encode_to_vec();
-            for (place, byte) in changes {
-                let at = place.index(bytes.len());
+            for (position, byte) in changes {
+                let at = position.index(bytes.len());
                 bytes[at] = byte;
             }
             let _either = read_bytes(&bytes).is_ok();

@@ -1,4 +1,4 @@
-//! Which shape each input of a model gets: the one place that decides it.
+//! Which shape each input of a model gets; no other code decides it.
 //!
 //! Input: a model's [`Signature`] and an input point of the spec. Output: a [`Resolved`], or the [`ShapeError`] that
 //! makes the cell impossible. Deliberately absent: values, and shapes of outputs (the rehearsal finds those).
@@ -35,7 +35,7 @@ pub struct Resolved {
     pub tensors: Vec<ResolvedTensor>,
     /// Which dimension counts items.
     pub batch: Option<BatchChoice>,
-    /// Items per iteration; `None`: unknown, so that no throughput can be told.
+    /// Items per iteration; `None`: unknown, so that there is no throughput.
     pub batch_size: Option<u64>,
 }
 
@@ -64,8 +64,8 @@ impl ResolvedTensor {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open<'a> {
     pub(super) name: Option<&'a str>,
-    /// An input that has it, and its place there.
-    pub(super) place: (&'a str, usize),
+    /// An input that has it, and its axis in that input.
+    pub(super) input_axis: (&'a str, usize),
     /// The key under `inputs` that sets it.
     pub(super) key: Option<&'a str>,
 }
@@ -105,7 +105,7 @@ pub(crate) fn resolve_inputs(signature: &Signature, point: &super::sample::Point
     resolve_guessing(signature, point.asked(), &usual_size)
 }
 
-/// The same; what has no size is told with the one to propose for it.
+/// The same; a dimension without a size is reported with the one to propose for it.
 pub(super) fn resolve_guessing(
     signature: &Signature,
     asked: Asked<'_>,
@@ -187,7 +187,7 @@ fn element_count(shape: &[u64]) -> Option<u64> {
     if shape.iter().any(|&size| i64::try_from(size).is_err()) {
         return None;
     }
-    // A zero anywhere means none, however large the product of the others.
+    // A zero anywhere means none, however large the product of all other sizes.
     if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1_u64, |product, &size| product.checked_mul(size)) }
 }
 
@@ -279,7 +279,7 @@ impl<'a> Question<'a> {
     ) -> Result<u64, ShapeError> {
         let batch = self.batch_key();
         let name = dimension.name();
-        let place = (tensor.name.as_str(), index);
+        let input_axis = (tensor.name.as_str(), index);
         let unknown = |open: Open<'_>, size: u64| FreeDimension {
             tensor: tensor.name.clone(),
             index,
@@ -289,14 +289,14 @@ impl<'a> Question<'a> {
         };
         let Some(expression) = name.and_then(|name| self.expressions.get(name)) else {
             let key = key_of(dimension, index, batch.as_ref());
-            let open = Open { name, place, key };
+            let open = Open { name, input_axis, key };
             let size = guess(open);
             free.push(unknown(open, size));
             return Ok(size);
         };
         match expression.size(|part| sizes.get(part).copied()) {
             Err(NoSize::Missing(parts)) => {
-                let opened = parts.iter().map(|part| open_part(part, place, batch.as_ref()));
+                let opened = parts.iter().map(|part| open_part(part, input_axis, batch.as_ref()));
                 free.extend(opened.map(|open| unknown(open, guess(open))));
                 let guess = |part: &str| guess(open_part(part, (&tensor.name, index), batch.as_ref()));
                 let guessed = expression.size(|part| sizes.get(part).copied().or_else(|| Some(guess(part))));
@@ -399,7 +399,7 @@ pub fn known_shapes(signature: &Signature, asked: Asked<'_>) -> Result<Vec<Known
     let batch = asked.dimensions.get(BATCH);
     let batch = batch.map(|size| Ok((question.batch(*size)?, *size))).transpose()?;
     let sizes = question.sizes(batch.as_ref());
-    let one = |tensor: &TensorType| {
+    let known_shape = |tensor: &TensorType| {
         let of_file = tensor.shape.as_ref().map(|dimensions| {
             let known = |(index, dimension)| question.size_of(dimension, index, &sizes, batch.as_ref());
             dimensions.iter().enumerate().map(known).collect()
@@ -408,7 +408,7 @@ pub fn known_shapes(signature: &Signature, asked: Asked<'_>) -> Result<Vec<Known
         let counts_items = question.counts_items(tensor, batch.as_ref().map(|(choice, _)| choice));
         KnownShape { sizes: given.or(of_file), counts_items }
     };
-    Ok(signature.inputs.iter().map(one).collect())
+    Ok(signature.inputs.iter().map(known_shape).collect())
 }
 
 /// The key under `inputs` that sets a dimension.
@@ -419,9 +419,9 @@ fn key_of<'d>(dimension: &'d Dimension, index: usize, batch: Option<&BatchChoice
     }
 }
 
-/// A dimension that the size at `place` is computed from.
-fn open_part<'p>(part: &'p str, place: (&'p str, usize), batch: Option<&BatchChoice>) -> Open<'p> {
-    Open { name: Some(part), place, key: Some(key_of_name(part, batch)) }
+/// A dimension that the size at `input_axis` is computed from.
+fn open_part<'p>(part: &'p str, input_axis: (&'p str, usize), batch: Option<&BatchChoice>) -> Open<'p> {
+    Open { name: Some(part), input_axis, key: Some(key_of_name(part, batch)) }
 }
 
 /// The key that sets dimensions of a name.

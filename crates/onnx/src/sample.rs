@@ -45,7 +45,7 @@ pub(super) fn node(operator: &str, domain: &str, attribute: Vec<AttributeProto>)
     NodeProto { op_type: Some(operator.to_owned()), domain: Some(domain.to_owned()), attribute, ..Default::default() }
 }
 
-/// A model with a case of everything that the header tells.
+/// A model with a case of everything that the header contains.
 pub(super) fn model() -> ModelProto {
     let constant = AttributeProto { t: Some(weight("", 1, &[4]).into()), ..Default::default() };
     let branch = GraphProto { initializer: vec![weight("b", 10, &[3])], ..Default::default() };
@@ -167,7 +167,7 @@ pub(super) fn resolve(inputs: &str, dimensions: &[(&str, u64)], shapes: Shapes<'
     let batch = match (resolved.batch, resolved.batch_size) {
         (Some(choice), Some(size)) => format!("{choice} = {size}"),
         (None, None) => "unknown".to_owned(),
-        other => panic!("one without the other: {other:?}"),
+        unpaired => panic!("one without the other: {unpaired:?}"),
     };
     Ok(format!("{} | {batch}", shapes.join(" ")))
 }

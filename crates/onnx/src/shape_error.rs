@@ -17,7 +17,7 @@ pub(super) const USUAL_SIZE: u64 = 128;
 pub struct FreeDimension {
     /// The input that it belongs to.
     pub tensor: String,
-    /// Its place in that input's shape, from 0.
+    /// Its axis in that input's shape, from 0.
     pub index: usize,
     /// Its name in the file.
     pub name: Option<String>,
@@ -52,7 +52,7 @@ pub struct Misfit {
 pub struct MisfitDimension {
     /// The input.
     pub tensor: String,
-    /// Its place in that input's shape, from 0.
+    /// Its axis in that input's shape, from 0.
     pub index: usize,
     /// Its name in the file.
     pub name: Option<String>,
@@ -68,9 +68,10 @@ impl fmt::Display for Misfit {
         let Misfit { node, value, axis, has, wants, by, open } = self;
         match (open, axis) {
             (Some(MisfitDimension { tensor, index, name, has, wants }), _) => {
-                let place = format!("dimension {index} of `{tensor}`");
-                let place = name.as_ref().map_or(place.clone(), |name| format!("`{name}` ({place})"));
-                write!(f, "{place} is {has}, and `{by}` of {node} asks for {wants}")
+                let dimension_text = format!("dimension {index} of `{tensor}`");
+                let dimension_text =
+                    name.as_ref().map_or(dimension_text.clone(), |name| format!("`{name}` ({dimension_text})"));
+                write!(f, "{dimension_text} is {has}, and `{by}` of {node} asks for {wants}")
             }
             (None, Some(axis)) => {
                 write!(f, "{node} gets `{value}` with {has} in dimension {axis}, and `{by}` asks for {wants}")
@@ -121,13 +122,13 @@ pub enum ShapeError {
     #[error("{} {} no size", list(dimensions), if dimensions.len() == 1 { "has" } else { "have" })]
     FreeDimensions {
         dimensions: Vec<FreeDimension>,
-        /// A whole shape for every input that has one of them, with made-up sizes in their places.
+        /// A whole shape for every input that has one of them, with made-up sizes instead of unknown ones.
         example: BTreeMap<String, Vec<u64>>,
     },
     #[error("`{dimension}` (dimension {index} of `{tensor}`) would be {value} with {}", sizes(parts))]
     NoWholeSize {
         tensor: String,
-        /// Its place in that input's shape, from 0.
+        /// Its axis in that input's shape, from 0.
         index: usize,
         dimension: String,
         value: String,
@@ -241,10 +242,10 @@ fn sizes(parts: &BTreeMap<String, u64>) -> String {
 
 /// `` `sequence` (dimension 1 of `ids`), dimension 2 of `x` ``
 fn list(dimensions: &[FreeDimension]) -> String {
-    let place = |dimension: &FreeDimension| format!("dimension {} of `{}`", dimension.index, dimension.tensor);
+    let dimension_text = |dimension: &FreeDimension| format!("dimension {} of `{}`", dimension.index, dimension.tensor);
     let text = |dimension: &FreeDimension| match &dimension.name {
-        Some(name) => format!("`{name}` ({})", place(dimension)),
-        None => place(dimension),
+        Some(name) => format!("`{name}` ({})", dimension_text(dimension)),
+        None => dimension_text(dimension),
     };
     let mut texts: Vec<String> = dimensions.iter().map(text).collect();
     // One that is computed from several that are open is listed once.

@@ -22,7 +22,9 @@ impl Signature {
     /// Why what one model is fed cannot be fed to another, in words: `it takes ..., the model ...`.
     pub fn misfit(&self, other: &Signature) -> Option<String> {
         let named = |inputs: &[TensorType], name: &str| inputs.iter().find(|input| input.name == name).cloned();
-        let lacks = |one: &[TensorType], of: &[TensorType]| of.iter().any(|input| named(one, &input.name).is_none());
+        let lacks = |inputs: &[TensorType], wanted: &[TensorType]| {
+            wanted.iter().any(|input| named(inputs, &input.name).is_none())
+        };
         if lacks(&self.inputs, &other.inputs) || lacks(&other.inputs, &self.inputs) {
             let all = |inputs: &[TensorType]| {
                 let texts: Vec<String> = inputs.iter().map(|input| format!("`{input}`")).collect();
@@ -30,9 +32,9 @@ impl Signature {
             };
             return Some(format!("it takes {}, the model {}", all(&other.inputs), all(&self.inputs)));
         }
-        let pairs = self.inputs.iter().filter_map(|own| Some((own, named(&other.inputs, &own.name)?)));
-        let (own, its) = pairs.into_iter().find(|(own, its)| !own.takes_the_shapes_of(its))?.to_owned();
-        Some(format!("it takes `{its}`, the model `{own}`"))
+        let pairs = self.inputs.iter().filter_map(|input| Some((input, named(&other.inputs, &input.name)?)));
+        let (input, its) = pairs.into_iter().find(|(input, its)| !input.takes_the_shapes_of(its))?.to_owned();
+        Some(format!("it takes `{its}`, the model `{input}`"))
     }
 }
 
@@ -55,12 +57,12 @@ impl TensorType {
 
     /// Whether one shape may fit both: ranks and fixed sizes agree where both are known.
     fn takes_the_shapes_of(&self, other: &TensorType) -> bool {
-        let (Some(own), Some(its)) = (&self.shape, &other.shape) else { return true };
-        let fits = |(one, other): (&Dimension, &Dimension)| match (one, other) {
-            (Dimension::Fixed(one), Dimension::Fixed(other)) => one == other,
+        let (Some(shape), Some(its)) = (&self.shape, &other.shape) else { return true };
+        let fits = |(left, right): (&Dimension, &Dimension)| match (left, right) {
+            (Dimension::Fixed(left), Dimension::Fixed(right)) => left == right,
             _ => true,
         };
-        own.len() == its.len() && own.iter().zip(its).all(fits)
+        shape.len() == its.len() && shape.iter().zip(its).all(fits)
     }
 
     /// The shape as text: `[batch, 3, 224, 224]`, `[?, 4]`, `[...]` for an unknown rank.
@@ -128,7 +130,7 @@ impl fmt::Display for Dimension {
     }
 }
 
-/// What exporters write in place of a name: such dimensions have no size in common.
+/// What exporters write instead of a name: such dimensions have no size in common.
 const NO_NAMES: [&str; 4] = ["-1", "?", "*", "None"];
 
 /// Old exporters write -1 for an open dimension, and ONNX Runtime reads it so.
@@ -393,7 +395,7 @@ mod tests {
     #[test]
     fn inputs_of_two_models_fit_by_name_rank_and_fixed_sizes() {
         use Dimension::{Fixed, Named, Unknown};
-        let of = |name: &str, shape: &[Dimension]| Signature {
+        let signature = |name: &str, shape: &[Dimension]| Signature {
             inputs: vec![TensorType {
                 name: name.to_owned(),
                 element: ElementType::Float32,
@@ -401,8 +403,8 @@ mod tests {
             }],
             outputs: Vec::new(),
         };
-        let model = of("x", &[Named("N".to_owned()), Fixed(64)]);
-        let misfit = |name: &str, shape: &[Dimension]| model.misfit(&of(name, shape));
+        let model = signature("x", &[Named("N".to_owned()), Fixed(64)]);
+        let misfit = |name: &str, shape: &[Dimension]| model.misfit(&signature(name, shape));
         assert_eq!(misfit("x", &[Unknown, Fixed(64)]), None);
         assert_eq!(misfit("x", &[Fixed(1), Named("width".to_owned())]), None);
         assert_eq!(

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::proto::GraphProto;
 use super::signature::ElementType;
 
-/// What a file holds in place of float32.
+/// What a file holds instead of float32.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// `int8`, `int4 weights`, `fp16`, `bf16` ...
@@ -52,7 +52,7 @@ impl fmt::Display for Stored {
 /// Operators of ONNX Runtime that multiply by packed weights, with their usual number of bits.
 const PACKED: [(&str, u64); 4] = [("MatMulNBits", 4), ("QMoE", 4), ("GatherBlockQuantized", 4), ("MatMulBnb4", 4)];
 
-/// Operators that compute with whole numbers, beside those that begin with `QLinear` and `QOrdered`.
+/// Operators that compute with whole numbers, in addition to those that begin with `QLinear` and `QOrdered`.
 const INTEGER: [&str; 9] = [
     "MatMulInteger",
     "ConvInteger",
@@ -156,7 +156,7 @@ impl Held {
 mod tests {
     use super::*;
 
-    fn of(nodes: &[(&str, Option<u64>)], tensors: &[(ElementType, u64)]) -> Option<String> {
+    fn stored_as(nodes: &[(&str, Option<u64>)], tensors: &[(ElementType, u64)]) -> Option<String> {
         let mut held = Held::default();
         nodes.iter().for_each(|(operator, bits)| held.add_node(operator, *bits));
         tensors.iter().for_each(|(element, elements)| held.add_tensor(element, *elements));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn quantised_weights_are_known_by_their_operators() {
-        let named = |nodes: &[_]| of(nodes, &[(ElementType::Uint8, 100), (ElementType::Float32, 10)]);
+        let named = |nodes: &[_]| stored_as(nodes, &[(ElementType::Uint8, 100), (ElementType::Float32, 10)]);
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(named(&[("MatMulNBits", None), ("MatMul", None)]), text("stored (int4 weights: MatMulNBits)"));
         assert_eq!(named(&[("MatMulNBits", Some(8))]), text("stored (int8 weights: MatMulNBits)"));
@@ -181,9 +181,9 @@ mod tests {
         );
         let convolutions = [("QLinearConv", None), ("QLinearConv", None), ("QGemm", None)];
         assert_eq!(named(&convolutions), text("stored (int8: QLinearConv)"));
-        let blocks = of(&[("DequantizeLinear", None)], &[(four(), 4096), (ElementType::Float32, 128)]);
+        let blocks = stored_as(&[("DequantizeLinear", None)], &[(four(), 4096), (ElementType::Float32, 128)]);
         assert_eq!(blocks, text("stored (int4 weights: DequantizeLinear)"));
-        let pairs = |tensors: &[_]| of(&[("QuantizeLinear", None), ("DequantizeLinear", None)], tensors);
+        let pairs = |tensors: &[_]| stored_as(&[("QuantizeLinear", None), ("DequantizeLinear", None)], tensors);
         let float8 = ElementType::of_name("float8e4m3fn");
         assert_eq!(pairs(&[(float8, 1), (ElementType::Float32, 64)]), text("stored (float8: QDQ)"));
         let wide = [(ElementType::Int8, 64), (ElementType::Uint16, 1)];
@@ -193,11 +193,11 @@ mod tests {
     #[test]
     fn floats_are_those_of_most_weights() {
         use ElementType::{Bfloat16, Float16, Float32, Uint8};
-        assert_eq!(of(&[("Conv", None)], &[(Float32, 10), (Float16, 3)]), None);
-        assert_eq!(of(&[("Conv", None)], &[(Float32, 3), (Float16, 10)]), Some("stored (fp16)".to_owned()));
-        assert_eq!(of(&[], &[(Bfloat16, 10)]), Some("stored (bf16)".to_owned()));
+        assert_eq!(stored_as(&[("Conv", None)], &[(Float32, 10), (Float16, 3)]), None);
+        assert_eq!(stored_as(&[("Conv", None)], &[(Float32, 3), (Float16, 10)]), Some("stored (fp16)".to_owned()));
+        assert_eq!(stored_as(&[], &[(Bfloat16, 10)]), Some("stored (bf16)".to_owned()));
         // A table of bytes, as of images, is no quantised weight.
-        assert_eq!(of(&[("Gather", None)], &[(Uint8, 1000)]), None);
-        assert_eq!(of(&[], &[]), None);
+        assert_eq!(stored_as(&[("Gather", None)], &[(Uint8, 1000)]), None);
+        assert_eq!(stored_as(&[], &[]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A model from a file and back to one, without the bytes of the file in memory beside it.
+//! A model from a file and back to one, without also holding the bytes of the file in memory.
 //!
 //! Input: a reader, or a model and a writer. Output: the model, or nothing. Deliberately absent: what a path is, and weights
 //! in files of their own (`file`, `external`).

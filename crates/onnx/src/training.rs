@@ -3,8 +3,8 @@
 //! Input: nodes and tensors as the walk over a file finds them. Output: how many nodes of each operator train.
 //!
 //! `Dropout` trains where its third input is true (ONNX operator set 12), `BatchNormalization` where its attribute
-//! `training_mode` is 1 (operator set 14). Deliberately absent: older operator sets, whose exporters leave them out or tell by
-//! the number of outputs alone, and a third input that is computed.
+//! `training_mode` is 1 (operator set 14). Deliberately absent: older operator sets, whose exporters leave them out or
+//! show training by the number of outputs alone, and a third input that is computed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +23,8 @@ pub(super) struct Training {
 impl Training {
     /// Counts a node of the standard; `is_on` is its attribute `training_mode`.
     pub(super) fn add_node(&mut self, operator: &str, inputs: &[String], output: &str, is_on: bool) {
-        if let ("Identity", Some(of)) = (operator, inputs.first()) {
-            self.same.insert(output.to_owned(), of.clone());
+        if let ("Identity", Some(source)) = (operator, inputs.first()) {
+            self.same.insert(output.to_owned(), source.clone());
         }
         match (operator, inputs.get(2)) {
             ("BatchNormalization", _) if is_on => self.normalisations += 1,

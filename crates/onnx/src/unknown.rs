@@ -53,7 +53,7 @@ impl<R: Read + Seek> Search<R> {
     }
 }
 
-/// Reads the messages of `PROTO`; each has a name of its own, also those in others.
+/// Reads the messages of `PROTO`; each has a name of its own, also nested ones.
 fn schema() -> Schema {
     let (mut schema, mut open) = (Schema::new(), Vec::new());
     for line in PROTO.lines() {

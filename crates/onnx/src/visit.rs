@@ -41,10 +41,10 @@ impl NodeProto {
         let mut names: Vec<&str> = self.input.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
         for graph in self.graphs() {
             let made = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
-            let own: HashSet<&str> = graph.given().chain(made).collect();
+            let made_here: HashSet<&str> = graph.given().chain(made).collect();
             let read = graph.node.iter().flat_map(NodeProto::reads);
             let results = graph.output.iter().map(|output| output.name());
-            names.extend(read.chain(results).filter(|name| !own.contains(name)));
+            names.extend(read.chain(results).filter(|name| !made_here.contains(name)));
         }
         names
     }

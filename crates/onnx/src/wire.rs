@@ -1,6 +1,6 @@
 //! The protobuf wire format as a stream of fields over a file, with the long ones skipped by seeking.
 //!
-//! Input: a readable, seekable source and its size. Output: field numbers with their values or places.
+//! Input: a readable, seekable source and its size. Output: field numbers with their values or positions.
 //! Deliberately absent: what the fields mean, and groups (proto1; ONNX never had them). `prost` is not
 //! used here because it reads every byte that it skips: half a second for a gigabyte of weights.
 //! Format: <https://protobuf.dev/programming-guides/encoding/>.
@@ -50,7 +50,7 @@ pub(super) enum Value {
     Bytes(Span),
 }
 
-/// A source and the place in it.
+/// A source and the position in it.
 pub(super) struct Wire<R> {
     input: BufReader<R>,
     position: u64,
@@ -106,7 +106,7 @@ impl<R: Read + Seek> Wire<R> {
             let mut byte = [0];
             self.input.read_exact(&mut byte).map_err(Fault::Io)?;
             self.position += 1;
-            // The tenth byte has one bit left of 64; the format lets a reader drop the others.
+            // The tenth byte has one bit left of 64; the format lets a reader drop the rest.
             value |= u64::from(byte[0] & 0x7f) << shift;
             if byte[0] & 0x80 == 0 {
                 return Ok(value);
@@ -135,7 +135,7 @@ impl<R: Read + Seek> Wire<R> {
         Ok(())
     }
 
-    /// The bytes of a stretch that begins before the place, or at it, and to whose end the source is read then.
+    /// The bytes of a stretch that begins before the position, or at it, and to whose end the source is read then.
     pub(super) fn again(&mut self, span: Span) -> Result<Vec<u8>, Fault> {
         let distance = i64::try_from(self.position - span.start)
             .map_err(|_| Fault::Damaged { offset: span.start, detail: "a length beyond any file".to_owned() })?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Baseline, Group, PlanError};
 use experiment::{Axis, CompiledSelector, Point, Selector, Space};
 
-/// What the cells of a group differ in, and which of them the others are compared with.
+/// What the cells of a group differ in, and which of them is the baseline.
 pub(super) struct Compared {
     pub(super) axes: Vec<Axis>,
     selector: Selector,

@@ -1,4 +1,4 @@
-//! Which cells get an identical double: the check that the measurement itself passes (method 8.2).
+//! Which cells get an A/A copy: the check that the measurement itself passes (method 8.2).
 
 use super::{Plan, RandomStream};
 use experiment::Aa;

@@ -4,7 +4,7 @@ use super::run_time::{CellForecast, RunTime, TimeRange, run_time};
 use super::{Group, Plan, load};
 use experiment::{Design, Experiment, Measure, Warmup};
 
-/// The range for `runs` runs of each arm, controls and rehearsal included, before anything is measured.
+/// The range for `runs` blocks, controls and rehearsal included, before anything is measured.
 ///
 /// `expected` is by index of the cell; where it is short or has none, nothing is known. There a wide range is the truth:
 /// between the least and the most that warm-up and sampling may take lies a factor of five and more, and the rehearsal is
@@ -15,24 +15,29 @@ pub fn estimate_before_measuring(
     runs: u32,
     expected: &[Option<CellForecast>],
 ) -> TimeRange {
-    let mut arms = vec![0_u32; plan.cells.len()];
-    plan.runnable().for_each(|(cell, _)| arms[cell] = 1);
-    plan.controls.iter().for_each(|control| arms[*control as usize] += 1);
-    times_of_groups(experiment, plan, runs, expected, &arms).into_iter().fold(TimeRange::default(), TimeRange::plus)
+    let mut runs_per_block = vec![0_u32; plan.cells.len()];
+    plan.runnable().for_each(|(cell, _)| runs_per_block[cell] = 1);
+    plan.controls.iter().for_each(|control| runs_per_block[*control as usize] += 1);
+    times_of_groups(experiment, plan, runs, expected, &runs_per_block)
+        .into_iter()
+        .fold(TimeRange::default(), TimeRange::plus)
 }
 
-/// What `runs` runs of each arm take in each group; `arms` is by index of the cell.
+/// What `runs` blocks take in each group. How many runs of a cell a block has is by index of the cell.
 pub(super) fn times_of_groups(
     experiment: &Experiment,
     plan: &Plan,
     runs: u32,
     expected: &[Option<CellForecast>],
-    arms: &[u32],
+    runs_per_block: &[u32],
 ) -> Vec<TimeRange> {
     let expected = |cell: usize| expected.get(cell).copied().flatten();
     let of_cell = |cell: usize| of_cell(experiment, plan, cell, expected(cell));
     let known = |cell: usize| expected(cell).is_some();
-    plan.groups.iter().map(|group| of_group(&experiment.measure, group, runs, arms, &of_cell, &known)).collect()
+    plan.groups
+        .iter()
+        .map(|group| of_group(&experiment.measure, group, runs, runs_per_block, &of_cell, &known))
+        .collect()
 }
 
 /// The parts of a run of a cell, and what is looked for before the first.
@@ -51,15 +56,15 @@ fn of_group(
     measure: &Measure,
     group: &Group,
     runs: u32,
-    arms: &[u32],
+    runs_per_block: &[u32],
     of_cell: &dyn Fn(usize) -> (RunTime, TimeRange),
     is_known: &dyn Fn(usize) -> bool,
 ) -> TimeRange {
-    let cells = || group.cells.iter().map(|cell| *cell as usize).filter(|cell| arms[*cell] > 0);
+    let cells = || group.cells.iter().map(|cell| *cell as usize).filter(|cell| runs_per_block[*cell] > 0);
     let time = |cell: usize| of_cell(cell).0;
     let longest = cells().map(|cell| time(cell).warmup).fold(TimeRange::default(), TimeRange::larger);
     let with_warmup = |time: RunTime| match measure.warmup {
-        // No arm warms up for less time than another of its group.
+        // No cell warms up for less time than another of its group.
         Warmup::Adaptive(_) => RunTime { warmup: longest, ..time },
         Warmup::Samples(_) | Warmup::Time(_) => time,
     };
@@ -67,20 +72,20 @@ fn of_group(
         let time = with_warmup(time(cell));
         time.warmup.plus(time.counted).plus(time.around)
     };
-    let of_arms = |cell: usize| run(cell).times(u64::from(arms[cell]));
-    let block = cells().map(of_arms).fold(TimeRange::default(), TimeRange::plus);
-    let all_arms = cells().map(|cell| u64::from(arms[cell])).sum();
+    let in_block = |cell: usize| run(cell).times(u64::from(runs_per_block[cell]));
+    let block = cells().map(in_block).fold(TimeRange::default(), TimeRange::plus);
+    let members = cells().map(|cell| u64::from(runs_per_block[cell])).sum();
     let known = cells().filter(|cell| is_known(*cell));
     let rehearsal = known.map(|cell| time(cell).warmup.plus(time(cell).around));
     let before = rehearsal.chain(cells().map(|cell| of_cell(cell).1)).fold(TimeRange::default(), TimeRange::plus);
-    before.plus(in_turns(measure.design, block.times(u64::from(runs)), all_arms))
+    before.plus(in_turns(measure.design, block.times(u64::from(runs)), members))
 }
 
 /// In slices the workers of a group are alive together, but one at a time is active; a duet plays two at once.
-fn in_turns(design: Design, one_by_one: TimeRange, arms: u64) -> TimeRange {
+fn in_turns(design: Design, one_by_one: TimeRange, members: u64) -> TimeRange {
     match design {
         Design::Blocks | Design::Slices | Design::Sequential => one_by_one,
-        Design::Duet => one_by_one.share(arms.div_ceil(2), arms.max(1)),
+        Design::Duet => one_by_one.share(members.div_ceil(2), members.max(1)),
     }
 }
 
@@ -120,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn controls_are_arms() {
-        let arms = |aa| estimate(&Measure::default(), &plan("[a, b]", aa), 1).least.0 / 860_000_000;
-        assert_eq!([Aa::Off, Aa::Auto, Aa::Group].map(arms), [4, 5, 6]);
+    fn controls_take_time() {
+        let runs = |aa| estimate(&Measure::default(), &plan("[a, b]", aa), 1).least.0 / 860_000_000;
+        assert_eq!([Aa::Off, Aa::Auto, Aa::Group].map(runs), [4, 5, 6]);
     }
 
     #[test]
@@ -171,13 +176,13 @@ mod tests {
         // Each is rehearsed.
         let rehearsal = 2 * (300 + 100);
         assert_eq!(millis(range), (rehearsal + 10 * (300 + 500 + 100 + 300 + 1_000 + 100), millis(range).0));
-        let one = estimate_before_measuring(&experiment("[a, b]", &Measure::default()), &plan, 10, &both[..1]);
+        let range = estimate_before_measuring(&experiment("[a, b]", &Measure::default()), &plan, 10, &both[..1]);
         // Nobody knows for how long the other of the group warms up.
-        assert_eq!(millis(one), (400 + 10 * (900 + 860), 400 + 10 * (5_600 + 10_060)));
+        assert_eq!(millis(range), (400 + 10 * (900 + 860), 400 + 10 * (5_600 + 10_060)));
     }
 
     #[test]
-    fn arms_of_a_group_warm_up_for_the_same_time() {
+    fn cells_of_a_group_warm_up_for_the_same_time() {
         let plan = plan("[a, b]", Aa::Off);
         let sample = |millis| {
             let sample = Nanos::from_millis(millis);

@@ -26,7 +26,7 @@ pub struct Facts {
 impl Facts {
     /// Why a cell cannot run, whatever its input.
     fn skip(&self, cell: &Cell) -> Option<&Skip> {
-        let device = cell.device().place();
+        let device = cell.device().index();
         let of_variant = || {
             let key = (cell.model(), cell.variant(), *self.classes.get(device)?);
             self.unconvertible.get(&key)
@@ -46,7 +46,7 @@ fn nothing_to_search(model: &str) -> Skip {
     }
 }
 
-/// Marks the cells that cannot run and returns the shapes of the others.
+/// Marks the cells that cannot run and returns the shapes of the rest.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
             plan.mark_skipped(index, skip.clone());
             continue;
         }
-        let Some(Some(interface)) = facts.models.get(cell.model().place()) else { continue };
+        let Some(Some(interface)) = facts.models.get(cell.model().index()) else { continue };
         let key = (cell.model(), cell.input());
         let skip = problems.entry(key).or_insert_with(|| {
             let coordinates = plan.coordinates(&cell);

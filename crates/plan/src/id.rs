@@ -211,7 +211,7 @@ mod tests {
         let text = "backend: mock\nmodels: [m]";
         let spec = spec::parse("x.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
         let experiment = &spec.experiment;
-        let of = |runtime: Option<Runtime>| {
+        let definition_with = |runtime: Option<Runtime>| {
             definition(
                 experiment,
                 &experiment.models[0],
@@ -225,21 +225,21 @@ mod tests {
             version: Some(version.to_owned()),
             ..Runtime::default()
         };
-        assert_eq!(of(Some(runtime("a", "1.31.1"))), of(Some(runtime("b", "1.31.1"))));
-        assert_ne!(of(Some(runtime("a", "1.31.1"))), of(Some(runtime("a", "1.30.0"))));
-        assert_ne!(of(Some(runtime("a", "1.31.1"))), of(None));
+        assert_eq!(definition_with(Some(runtime("a", "1.31.1"))), definition_with(Some(runtime("b", "1.31.1"))));
+        assert_ne!(definition_with(Some(runtime("a", "1.31.1"))), definition_with(Some(runtime("a", "1.30.0"))));
+        assert_ne!(definition_with(Some(runtime("a", "1.31.1"))), definition_with(None));
     }
 
     #[test]
     fn a_definition_says_where_output_goes_unless_nowhere() {
-        let of = |stdout: &str| {
+        let definition_with = |stdout: &str| {
             let text = format!("commands: {{ run: x, setup: x, stdout: {stdout} }}");
             let experiment =
                 spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec").experiment;
             definition(&experiment, &experiment.models[0], &experiment.variants[0], &experiment.inputs[0], None)
         };
-        assert_ne!(of("null"), of("pipe"));
-        assert_ne!(of("pipe"), of("x.txt"));
+        assert_ne!(definition_with("null"), definition_with("pipe"));
+        assert_ne!(definition_with("pipe"), definition_with("x.txt"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`expand()`] is pure: no file, no clock, the seed is in the experiment, so the same specification gives the same plan
 //! on every host. What a host or a model file rules out is added afterwards by [`annotate`], which only marks cells as
-//! skipped: their place in the order stays.
+//! skipped: their position in the order stays.
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
@@ -87,7 +87,7 @@ pub fn is_idle(selector: &Selector, plan: &Plan) -> bool {
 pub struct Group {
     /// Indices of the cells, in plan order.
     pub cells: Vec<u32>,
-    /// Index of the cell that the others are compared with; `None` where the group has none.
+    /// Index of the cell that the group's cells are compared with; `None` where the group has none.
     pub baseline: Option<u32>,
     /// Of a record that was merged from several: which of them measured it.
     #[serde(default, skip_serializing_if = "is_first")]
@@ -98,7 +98,7 @@ fn is_first(part: &u32) -> bool {
     *part == 0
 }
 
-/// The axes whose entries are compared, and the entry that the others are compared with.
+/// The axes whose entries are compared, and the entry that is their baseline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The compared axes, in plan order; cells of one group differ on these alone.
@@ -205,8 +205,8 @@ impl Plan {
     }
 
     /// Whether a number of a cell is one of its load, if it has one.
-    pub fn load_tells(&self, cell: usize, metric: MetricReference) -> bool {
-        self.input_of(&self.cells[cell]).load.is_none_or(|load| load.tells(metric.metric))
+    pub fn load_reports(&self, cell: usize, metric: MetricReference) -> bool {
+        self.input_of(&self.cells[cell]).load.is_none_or(|load| load.reports(metric.metric))
     }
 
     /// Names of a cell's coordinates.
@@ -221,9 +221,9 @@ impl Plan {
 
     /// What people read: the path, and of a command its name, with that of an axis on which there are several.
     pub fn shown(&self, cell: &Cell, is_command: bool) -> String {
-        let is_told = |axis: &Axis| axis.is_always_told() || self.names(*axis).len() > 1;
+        let is_shown = |axis: &Axis| axis.is_always_told() || self.names(*axis).len() > 1;
         match is_command {
-            true => self.coordinates(cell).on(&Axis::ALL.into_iter().filter(is_told).collect::<Vec<_>>()),
+            true => self.coordinates(cell).on(&Axis::ALL.into_iter().filter(is_shown).collect::<Vec<_>>()),
             false => self.path(cell),
         }
     }
@@ -238,12 +238,6 @@ impl Plan {
         self.cells.iter().enumerate().filter(|(_, cell)| cell.skip.is_none())
     }
 
-    /// How many runs a block has: one of each cell that is to be run, and of each double.
-    pub fn arms(&self) -> usize {
-        let is_run = |control: &&u32| self.cells[**control as usize].skip.is_none();
-        self.runnable().count() + self.controls.iter().filter(is_run).count()
-    }
-
     /// Index of the cell that this one is compared with; its own if it is the baseline.
     pub fn baseline_of(&self, cell: &Cell) -> Option<usize> {
         self.groups.get(cell.group as usize)?.baseline.map(|index| index as usize)
@@ -254,18 +248,22 @@ impl Plan {
         self.baseline_of(cell).is_some_and(|index| self.cells[index].id == cell.id)
     }
 
-    /// Whether a control speaks for a cell: for those of its group, and where its record had no other, for all of that.
+    /// Whether a control holds for a cell: for those of its group, and where it is the only one of its record, for the
+    /// whole record.
     pub fn speaks_for(&self, control: usize, cell: usize) -> bool {
         let group = |cell: usize| self.groups.get(self.cells.get(cell)?.group as usize).map(|it| (it, it.part));
-        let (Some((own, part)), Some((other, other_part))) = (group(control), group(cell)) else { return false };
-        let of_part = |cell: &&u32| group(**cell as usize).is_some_and(|(_, of)| of == part);
-        std::ptr::eq(own, other) || (part == other_part && self.controls.iter().filter(of_part).count() == 1)
+        let (Some((control_group, control_part)), Some((cell_group, cell_part))) = (group(control), group(cell)) else {
+            return false;
+        };
+        let of_part = |cell: &&u32| group(**cell as usize).is_some_and(|(_, part)| part == control_part);
+        std::ptr::eq(control_group, cell_group)
+            || (control_part == cell_part && self.controls.iter().filter(of_part).count() == 1)
     }
 
     /// Each cell that is compared, with its baseline before it: indices, in plan order.
     pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let others = self.cells.iter().enumerate().filter(|(_, cell)| !self.is_baseline(cell));
-        others.filter_map(|(index, cell)| Some((self.baseline_of(cell)?, index)))
+        let compared = self.cells.iter().enumerate().filter(|(_, cell)| !self.is_baseline(cell));
+        compared.filter_map(|(index, cell)| Some((self.baseline_of(cell)?, index)))
     }
 
     /// Whether the cells of a group differ in such entries.

@@ -64,7 +64,7 @@ pub fn closed_loop(stop: Stop, each_s: f64) -> Nanos {
     match stop {
         Stop::Samples(SamplesStop { count, max_time }) => samples(count).min(max_time),
         Stop::Time(TimeStop { time, min_samples, .. }) => time.max(samples(min_samples)),
-        Stop::Precision(PrecisionStop { max_time, .. }) => max_time,
+        Stop::Precision(rule) => rule.max_time,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Baseline, Cell, CellId, Group, Plan, PlanError, Product};
 use experiment::{Axis, CellPair, Experiment, Space};
 
-/// One group for each pair, its first cell the baseline; a cell without another is a group of its own.
+/// One group for each pair, its first cell the baseline; an unpaired cell is a group of its own.
 ///
 /// # Errors
 ///

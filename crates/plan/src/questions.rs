@@ -3,17 +3,17 @@
 use super::Plan;
 
 impl Plan {
-    /// The cells that are run: of each group the baseline, then the others in plan order, group after group.
+    /// The cells that are run: of each group the baseline, then the rest in plan order, group after group.
     pub fn by_question(&self) -> Vec<usize> {
         let is_run = |cell: &usize| self.cells[*cell].skip.is_none();
         let groups = self.groups.iter().flat_map(|group| {
-            let others = group.cells.iter().filter(|cell| Some(**cell) != group.baseline);
-            group.baseline.iter().chain(others).map(|cell| *cell as usize)
+            let compared = group.cells.iter().filter(|cell| Some(**cell) != group.baseline);
+            group.baseline.iter().chain(compared).map(|cell| *cell as usize)
         });
         groups.filter(is_run).collect()
     }
 
-    /// So many of the first cells by [`Plan::by_question`], without a last one with which others of its group would be compared:
+    /// So many of the first cells by [`Plan::by_question`], without a last one whose group's remaining cells do not fit:
     /// alone it answers nothing.
     pub fn whole_questions(&self, cells: usize) -> u32 {
         let order = self.by_question();

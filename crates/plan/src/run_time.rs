@@ -36,7 +36,7 @@ impl TimeRange {
     }
 
     pub(super) fn plus(self, other: TimeRange) -> Self {
-        let sum = |one: Nanos, other: Nanos| Nanos(one.0.saturating_add(other.0));
+        let sum = |a: Nanos, b: Nanos| Nanos(a.0.saturating_add(b.0));
         TimeRange { least: sum(self.least, other.least), most: sum(self.most, other.most) }
     }
 
@@ -46,8 +46,8 @@ impl TimeRange {
     }
 
     /// So many of so many equal parts.
-    pub(super) fn share(self, parts: u64, of: u64) -> Self {
-        let share = |time: Nanos| Nanos((u128::from(time.0) * u128::from(parts) / u128::from(of)) as u64);
+    pub(super) fn share(self, parts: u64, of_parts: u64) -> Self {
+        let share = |time: Nanos| Nanos((u128::from(time.0) * u128::from(parts) / u128::from(of_parts)) as u64);
         TimeRange { least: share(self.least), most: share(self.most) }
     }
 
@@ -207,13 +207,13 @@ impl Samples {
     fn warmup(self, rule: Warmup) -> Nanos {
         match rule {
             Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) => {
-                // The medians of a quarter and of a half are told apart with 90 %.
+                // A difference between the medians of a quarter and of a half is found with 90 %.
                 let agree = 6.0 * (1.645 * MEDIAN_ERROR * self.noise / tolerance.0.max(LEAST_RATIO)).powi(2);
                 let wanted = self.take(agree.max(f64::from(min_samples)));
                 Nanos(bounded(min_time, wanted, max_time).0.max(self.take(3.0)))
             }
             Warmup::Samples(SamplesWarmup { count }) => Nanos(self.take(f64::from(count))),
-            Warmup::Time(TimeWarmup { time }) => time,
+            Warmup::Time(rule) => rule.time,
         }
     }
 

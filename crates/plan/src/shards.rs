@@ -31,7 +31,7 @@ pub fn shards_of_groups(
     expected: &[Vec<Option<CellForecast>>],
     shards: u32,
 ) -> Result<Vec<u32>, TooManyShards> {
-    let (sets, arms) = sets_of_groups(experiment, plan);
+    let (sets, runs_per_block) = sets_of_groups(experiment, plan);
     let count = count_of(&sets);
     if shards > count {
         return Err(TooManyShards { sets: count });
@@ -39,12 +39,12 @@ pub fn shards_of_groups(
     let mut things: Vec<Shares> = vec![Vec::new(); count as usize];
     for expected in expected {
         things.iter_mut().for_each(|shares| shares.push(0.0));
-        let times = times_of_groups(experiment, plan, typical_runs(experiment, plan), expected, &arms);
+        let times = times_of_groups(experiment, plan, typical_runs(experiment, plan), expected, &runs_per_block);
         let times = || times.iter().map(|time| time.typical().0 as f64);
         let fair = (times().sum::<f64>() / f64::from(shards)).max(1.0);
         for (set, time) in sets.iter().zip(times()) {
-            let own = set.and_then(|set| things.get_mut(set as usize)?.last_mut());
-            own.into_iter().for_each(|share| *share += time / fair);
+            let of_set = set.and_then(|set| things.get_mut(set as usize)?.last_mut());
+            of_set.into_iter().for_each(|share| *share += time / fair);
         }
     }
     let part_of = divide(&things, shards as usize);
@@ -88,20 +88,20 @@ fn asks_for_items(experiment: &Experiment) -> bool {
 
 /// A number for each group of which cells are run, the same for those that share a model at an input (or at any, where inputs
 /// are weighed against each other), in the order of their first groups: they could stand in for each other, or one is the
-/// other's reference. With it, how often each cell is run.
+/// other's reference. With it, how often a block runs each cell.
 fn sets_of_groups(experiment: &Experiment, plan: &Plan) -> (Vec<Option<u32>>, Vec<u32>) {
     // What a host rules out counts too: another host may not.
-    let arms: Vec<u32> = plan.run_somewhere().into_iter().map(u32::from).collect();
+    let runs_per_block: Vec<u32> = plan.run_somewhere().into_iter().map(u32::from).collect();
     let of_any_input = asks_for_items(experiment);
     let mut sets: Vec<usize> = (0..plan.groups.len()).collect();
     let mut is_run = vec![false; plan.groups.len()];
     let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-    for (cell, _) in plan.cells.iter().zip(&arms).filter(|(_, arms)| **arms > 0) {
+    for (cell, _) in plan.cells.iter().zip(&runs_per_block).filter(|(_, runs)| **runs > 0) {
         is_run[cell.group as usize] = true;
-        let input = if of_any_input { 0 } else { cell.input().place() };
-        let own = sets[cell.group as usize];
-        let other = *known.entry((cell.model().place(), input)).or_insert(cell.group as usize);
-        let (first, second) = (own.min(sets[other]), own.max(sets[other]));
+        let input = if of_any_input { 0 } else { cell.input().index() };
+        let set = sets[cell.group as usize];
+        let same_model = *known.entry((cell.model().index(), input)).or_insert(cell.group as usize);
+        let (first, second) = (set.min(sets[same_model]), set.max(sets[same_model]));
         sets.iter_mut().filter(|set| **set == second).for_each(|set| *set = first);
     }
     let mut numbers: BTreeMap<usize, u32> = BTreeMap::new();
@@ -109,7 +109,7 @@ fn sets_of_groups(experiment: &Experiment, plan: &Plan) -> (Vec<Option<u32>>, Ve
         let next = numbers.len() as u32;
         is_run.then(|| *numbers.entry(*set).or_insert(next))
     };
-    (sets.iter().zip(is_run).map(number).collect(), arms)
+    (sets.iter().zip(is_run).map(number).collect(), runs_per_block)
 }
 
 /// Times of one thing on several machines, each in shares of what a part should take there.
@@ -120,7 +120,7 @@ type Shares = Vec<f64>;
 /// best of several orders.
 fn divide(things: &[Shares], parts: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..things.len()).collect();
-    order.sort_by(|one, other| most(&things[*other]).total_cmp(&most(&things[*one])).then(one.cmp(other)));
+    order.sort_by(|a, b| most(&things[*b]).total_cmp(&most(&things[*a])).then(a.cmp(b)));
     let mut best = Divided::in_order(things, parts, &order);
     if things.len() <= MOST_EXCHANGED {
         best.exchange();
@@ -166,10 +166,10 @@ impl<'a> Divided<'a> {
     fn in_order(things: &'a [Shares], parts: usize, order: &[usize]) -> Self {
         let machines = things.first().map_or(0, Vec::len);
         let mut divided = Divided { things, part_of: vec![0; things.len()], sums: vec![vec![0.0; machines]; parts] };
-        for (place, index) in order.iter().enumerate() {
+        for (position, index) in order.iter().enumerate() {
             let length = |part: &usize| most(&divided.sums[*part]);
-            let shortest = (0..parts).min_by(|one, other| length(one).total_cmp(&length(other)));
-            let part = if place < parts { place } else { shortest.unwrap_or(0) };
+            let shortest = (0..parts).min_by(|a, b| length(a).total_cmp(&length(b)));
+            let part = if position < parts { position } else { shortest.unwrap_or(0) };
             divided.part_of[*index] = part;
             add(&mut divided.sums[part], &things[*index], 1.0);
         }
@@ -188,35 +188,35 @@ impl<'a> Divided<'a> {
     /// Carries out the move or exchange that makes the parts most alike, by the squares of their sums; false where none does.
     fn improve(&mut self) -> bool {
         let count = self.things.len();
-        let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, Some(other))));
-        let exchanges = pairs.filter_map(|(one, other)| Some((one, other, self.part_of[other?])));
-        let moves = (0..count).flat_map(|one| (0..self.sums.len()).map(move |part| (one, None, part)));
-        let gains = exchanges.chain(moves).map(|(one, other, to)| (self.gain(one, other, to), one, other, to));
+        let pairs = (0..count).flat_map(|first| (first + 1..count).map(move |second| (first, Some(second))));
+        let exchanges = pairs.filter_map(|(first, second)| Some((first, second, self.part_of[second?])));
+        let moves = (0..count).flat_map(|first| (0..self.sums.len()).map(move |part| (first, None, part)));
+        let gains = exchanges.chain(moves).map(|(first, second, to)| (self.gain(first, second, to), first, second, to));
         let best = gains.max_by(|first, second| first.0.total_cmp(&second.0));
-        let Some((_, one, other, to)) = best.filter(|best| best.0 > SMALLEST_GAIN) else { return false };
-        let from = self.part_of[one];
-        self.place(one, from, to);
-        if let Some(other) = other {
-            self.place(other, to, from);
+        let Some((_, first, second, to)) = best.filter(|best| best.0 > SMALLEST_GAIN) else { return false };
+        let from = self.part_of[first];
+        self.move_thing(first, from, to);
+        if let Some(second) = second {
+            self.move_thing(second, to, from);
         }
         true
     }
 
-    fn place(&mut self, thing: usize, from: usize, to: usize) {
+    fn move_thing(&mut self, thing: usize, from: usize, to: usize) {
         add(&mut self.sums[from], &self.things[thing], -1.0);
         add(&mut self.sums[to], &self.things[thing], 1.0);
         self.part_of[thing] = to;
     }
 
     /// By how much the sum of squares falls if `one` goes to a part and `other` comes from there.
-    fn gain(&self, one: usize, other: Option<usize>, to: usize) -> f64 {
-        let from = self.part_of[one];
+    fn gain(&self, first: usize, second: Option<usize>, to: usize) -> f64 {
+        let from = self.part_of[first];
         let is_alone = || self.part_of.iter().filter(|part| **part == from).count() == 1;
-        if from == to || (other.is_none() && is_alone()) {
+        if from == to || (second.is_none() && is_alone()) {
             return 0.0;
         }
         let of_machine = |machine: usize| {
-            let moved = self.things[one][machine] - other.map_or(0.0, |other| self.things[other][machine]);
+            let moved = self.things[first][machine] - second.map_or(0.0, |second| self.things[second][machine]);
             2.0 * moved * (self.sums[from][machine] - self.sums[to][machine] - moved)
         };
         (0..self.sums[from].len()).map(of_machine).sum()
@@ -248,12 +248,12 @@ mod tests {
         let spec = spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
         let plan = crate::expand(&spec.experiment).expect("a plan");
         let skip = |kind| crate::Skip { kind, reason: String::new(), remedy: None };
-        let unfit = |cell: &Cell| cell.model().place() == 0 && cell.input().place() == 1;
+        let unfit = |cell: &Cell| cell.model().index() == 0 && cell.input().index() == 1;
         let with = |is_here: bool| {
             let mut plan = plan.clone();
             for index in 0..plan.cells.len() {
                 let cell = plan.cells[index];
-                if cell.device().place() == 1 && !is_here {
+                if cell.device().index() == 1 && !is_here {
                     plan.mark_skipped(index, skip(SkipKind::Device));
                 } else if unfit(&cell) {
                     plan.mark_skipped(index, skip(SkipKind::Shape));

@@ -88,8 +88,8 @@ impl<'a> Join<'a> {
         let (from, to) = (baseline.experiment, candidate.experiment);
         let mut join = Join { baseline, candidate, differ: AxisMap::default() };
         join.find_differing(&from.models, &to.models, is_same_file);
-        join.find_differing(&from.variants, &to.variants, &|one, other| one == other);
-        join.find_differing(&from.runtimes, &to.runtimes, &|one, other| one == other);
+        join.find_differing(&from.variants, &to.variants, &|a, b| a == b);
+        join.find_differing(&from.runtimes, &to.runtimes, &|a, b| a == b);
         join
     }
 
@@ -156,8 +156,9 @@ impl<'a> Join<'a> {
             let inputs: Vec<InputPoint> = model.inputs.clone().unwrap_or_else(|| experiment.inputs.clone());
             let dataset = model.dataset.clone().or_else(|| experiment.dataset.clone());
             let mut files = model.files.clone();
-            let own = |variant: &Variant| Some((self.name_of(variant, side), files.get(&variant.name)?.clone()));
-            let renamed: Vec<_> = experiment.variants.iter().filter_map(own).collect();
+            let renamed_file =
+                |variant: &Variant| Some((self.name_of(variant, side), files.get(&variant.name)?.clone()));
+            let renamed: Vec<_> = experiment.variants.iter().filter_map(renamed_file).collect();
             files.extend(renamed);
             Model { inputs: Some(inputs), dataset, files, ..model.clone() }
         };

@@ -10,16 +10,16 @@ use statistics::random::key_seed;
 pub enum RandomStream<'a> {
     GroupOrder,
     /// Of the group that has this cell first.
-    ArmOrder(CellId),
+    MemberOrder(CellId),
     Control,
     /// A set of a tensor of this model at this input point.
     Input(Coordinates<'a>, &'a str, u32),
     /// A set of a tensor of a model that is observed outside a plan.
     ObservedInput(&'a str, u32),
-    /// What shifts the stack of a run's process. A double, named by its arm, must not share the layout of its cell, or it
-    /// would be less than another process.
+    /// What shifts the stack of a run's process. An A/A copy, named by the kind of its runs, must not share the layout
+    /// of its cell, or it would be less than another process.
     Layout(CellId, Option<&'a str>, u32),
-    /// Whatever a script draws in a run of a cell, by its arm.
+    /// Whatever a script draws in a run of a cell, by what the run is for.
     Script(CellId, &'a str, u32),
     Roofline,
     /// When queries come in the runs of this number.
@@ -38,13 +38,13 @@ impl fmt::Display for RandomStream<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RandomStream::GroupOrder => write!(f, "order"),
-            RandomStream::ArmOrder(first) => write!(f, "order/{first}"),
+            RandomStream::MemberOrder(first) => write!(f, "order/{first}"),
             RandomStream::Control => write!(f, "control"),
             RandomStream::Input(at, tensor, set) => write!(f, "input/{}/{}/{tensor}/{set}", at.model(), at.input()),
             RandomStream::ObservedInput(tensor, set) => write!(f, "input/{tensor}/{set}"),
             RandomStream::Layout(cell, None, run) => write!(f, "env/{cell}/{run}"),
-            RandomStream::Layout(cell, Some(double), run) => write!(f, "env/{cell}/{double}/{run}"),
-            RandomStream::Script(cell, arm, run) => write!(f, "mock/{cell}/{arm}/{run}"),
+            RandomStream::Layout(cell, Some(aa_copy), run) => write!(f, "env/{cell}/{aa_copy}/{run}"),
+            RandomStream::Script(cell, kind, run) => write!(f, "mock/{cell}/{kind}/{run}"),
             RandomStream::Arrivals(run) => write!(f, "arrivals/{run}"),
             RandomStream::Roofline => write!(f, "peak/a"),
             RandomStream::Calibration(cell, round) => write!(f, "calibrate/{cell}/{round}"),
@@ -63,7 +63,7 @@ mod tests {
         let (cell, at) = ("0123456789abcdef".parse().expect("an id"), plan.coordinates(&plan.cells[0]));
         let seeds = [
             RandomStream::GroupOrder,
-            RandomStream::ArmOrder(cell),
+            RandomStream::MemberOrder(cell),
             RandomStream::Control,
             RandomStream::Input(at, "x", 1),
             RandomStream::ObservedInput("x", 1),

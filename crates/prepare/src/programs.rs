@@ -1,4 +1,4 @@
-//! Programs in place of ONNX Runtime: perfrun's Python package, and how each one is started.
+//! Programs instead of ONNX Runtime: perfrun's Python package, and how each one is started.
 //!
 //! The package comes inside perfrun, so that any interpreter can run its adapters, and is written into the cache.
 
@@ -51,18 +51,18 @@ pub struct PreparedProgram {
 pub fn prepare(program: &Program, cache: &Path) -> io::Result<PreparedProgram> {
     match program {
         Program::Adapter { adapter, python } => {
-            let (word, own) = match adapter {
+            let (word, adapter_sha256) = match adapter {
                 Adapter::Shipped(name) => (OsString::from(name), String::new()),
                 Adapter::File(file) => (file.clone().into_os_string(), digest::of_file(file)?),
             };
             let name = word.to_string_lossy().rsplit('/').next().unwrap_or_default().to_owned();
             let command = python_command(python, "worker", [word], cache)?;
-            let sha256 = Some(digest::of_text(&format!("{}{own}", package_digest())));
+            let sha256 = Some(digest::of_text(&format!("{}{adapter_sha256}", package_digest())));
             Ok(PreparedProgram { command, origin: format!("adapter {name}"), sha256 })
         }
         Program::Command { command, arguments } => {
             let words = std::iter::once(command.clone().into_os_string()).chain(arguments.iter().map(OsString::from));
-            // What is not there is told when it is started.
+            // A missing program is reported when it is started.
             let sha256 = if command.is_file() { digest::of_file(command).ok() } else { None };
             Ok(PreparedProgram { command: words.collect(), origin: "command".to_owned(), sha256 })
         }
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn every_file_of_the_package_is_inside() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/python/perfrun");
-        let of = |folder: &Path| -> Vec<PathBuf> {
+        let modules_in = |folder: &Path| -> Vec<PathBuf> {
             let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
             entries.filter(|path| path.extension().is_some_and(|kind| kind == "py" || kind == "json")).collect()
         };
-        let mut there: Vec<String> = of(&root)
+        let mut there: Vec<String> = modules_in(&root)
             .into_iter()
-            .chain(of(&root.join("adapters")))
+            .chain(modules_in(&root.join("adapters")))
             .map(|path| path.strip_prefix(&root).expect("below it").to_string_lossy().into_owned())
             // pytest's plug-in starts perfrun, which starts no pytest.
             .filter(|name| !name.starts_with("pytest_"))

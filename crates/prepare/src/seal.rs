@@ -1,7 +1,8 @@
-//! The SHA-256 of what lies in the cache, in a file beside it, so that what a disk or a hand changed is not used.
+//! The SHA-256 of a file in the cache, stored next to it, so that a file that was damaged or edited is not used.
 //!
-//! `.NAME.sha256` is as `sha256sum` writes it, and `sha256sum -c` checks it. It tells accidents: who may write to the
-//! cache may write a seal. Deliberately absent: conversions and downloads, whose hashes stand in their entries and names.
+//! `.NAME.sha256` is as `sha256sum` writes it, and `sha256sum -c` checks it. It detects accidents only: who may write
+//! to the cache may write a seal. Deliberately absent: conversions and downloads, whose hashes stand in their entries
+//! and names.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use files::digest;
 use files::scratch::Scratch;
 use reading::plain_file;
 
-/// What stands beside a file.
+/// The state of a file's seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seal {
     /// A seal, and the file is as it was.
@@ -27,7 +28,7 @@ pub(super) enum Seal {
 ///
 /// What the operating system says.
 pub(super) fn seal(scratch: &Scratch, path: &Path, sha256: &str) -> io::Result<()> {
-    scratch.write_whole(&place(path), |file| writeln!(file, "{sha256}  {}", name_of(path)))
+    scratch.write_whole(&seal_path(path), |file| writeln!(file, "{sha256}  {}", name_of(path)))
 }
 
 /// Seals a file that an earlier perfrun put there without, as it is found.
@@ -42,7 +43,7 @@ pub(super) fn seal_as_found(scratch: &Scratch, path: &Path) -> io::Result<()> {
 
 /// Whether a file is as it was sealed. It is hashed once in a process, as long as its size and time stay as they are.
 pub(super) fn look(path: &Path) -> Seal {
-    let Ok(text) = plain_file::text(&place(path)) else { return Seal::Missing };
+    let Ok(text) = plain_file::text(&seal_path(path)) else { return Seal::Missing };
     let sealed = text.split_whitespace().next().unwrap_or_default();
     match digest::of_unchanged_files(&[path.to_owned()]) {
         Ok(found) if found == sealed => Seal::Whole,
@@ -61,7 +62,7 @@ pub(super) fn broken_in(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Hidden, so that nobody takes it for a library or a model.
-fn place(path: &Path) -> PathBuf {
+fn seal_path(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{}.sha256", name_of(path)))
 }
 

@@ -60,7 +60,7 @@ fn quoted(words: &[&str]) -> String {
 /// Entries of a folder that are looked at for a similar name.
 const MOST_NEIGHBOURS: usize = 10_000;
 
-/// The name beside `path` that is most like its own.
+/// The name of the file next to `path` whose name is most like that of `path`.
 pub fn near_name(path: &Path) -> Option<String> {
     let wanted = path.file_name()?.to_string_lossy().into_owned();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -72,7 +72,7 @@ pub fn near_name(path: &Path) -> Option<String> {
     nearest(&wanted, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The path beside `path` whose name is most like its own.
+/// The file next to `path` whose name is most like that of `path`.
 pub fn near_path(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(near_name(path)?))
 }

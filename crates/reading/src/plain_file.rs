@@ -28,7 +28,7 @@ fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
-/// Writes a file that appears whole or not at all, in the place of the one that `path` may name.
+/// Writes a file that appears whole or not at all, and replaces the one that `path` may name.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         return Err(not_regular());
     }
-    let file = temporary_beside(path)?;
+    let file = temporary_sibling(path)?;
     write(file.as_file())?;
     file.persist(path).map(drop).map_err(|error| error.error)
 }
@@ -48,7 +48,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::
 pub fn remove_unfinished(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(".tmp") && entry.file_type().is_ok_and(|it| it.is_file()) {
-            // What stays takes room and does no other harm.
+            // What stays only takes room.
             drop(std::fs::remove_file(entry.path()));
         }
     }
@@ -59,7 +59,7 @@ pub fn remove_unfinished(folder: &Path) {
 /// # Errors
 ///
 /// What the operating system says.
-pub fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+pub fn temporary_sibling(path: &Path) -> io::Result<NamedTempFile> {
     temporary_in(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
@@ -123,7 +123,7 @@ fn at_once(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)
 }
 
-/// More than any text that perfrun reads; what is read is held in memory, and what is made of it beside that.
+/// More than any text that perfrun reads; what is read is held in memory, and so is what is made of it.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The bytes of a regular file, at most 256 MiB.

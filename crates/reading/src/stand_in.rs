@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Bytes of the beginning that tell.
+/// Bytes of the beginning that are looked at.
 pub const HEAD: usize = 64;
 
 /// A pointer by the beginning of a file: what it is, and by which command its content is fetched.

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::found::{Compared, Rates, Searched};
 use super::journal::{self, Outcome, StoredRun};
-use super::{LocalPaths, Manifest, Record, Session, StoreError, read_versioned, write_whole};
+use super::{Invocation, LocalPaths, Manifest, Record, StoreError, read_versioned, write_whole};
 
 impl Record {
-    /// The groups of cells that failed, and of those that had to be left out because others failed.
+    /// The groups of cells that failed, and of those that had to be left out because another one failed.
     pub fn failed_groups(&self) -> BTreeSet<u32> {
         let plan = &self.manifest.plan;
         let ids: BTreeSet<_> =
@@ -22,7 +22,7 @@ impl Record {
     }
 
     /// Begins another record in a folder that was made for it, in which these groups are still to be measured. Their blocks get
-    /// numbers that no other run has: runs of two sessions are of no common block.
+    /// numbers that no other run has: runs of two invocations are never of the same block.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Record {
         &self,
         folder: &Path,
         groups: &BTreeSet<u32>,
-        session: Session,
+        invocation: Invocation,
         local: &LocalPaths,
     ) -> Result<Self, StoreError> {
         let plan = &self.manifest.plan;
@@ -57,7 +57,7 @@ impl Record {
             not_compared.retain(|known| !is_open(known.cell));
         }
         let first_block = self.runs.iter().map(|run| run.block + 1).max().unwrap_or(0);
-        findings.sessions.push(Session { first_block, ..session });
+        findings.invocations.push(Invocation { first_block, ..invocation });
         findings.write(folder)?;
         local.write(folder)?;
         // As it was written, without what was found since; it makes the folder a record, and comes last.

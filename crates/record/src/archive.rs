@@ -1,5 +1,5 @@
 //! One file for a record, for depositing and for colleagues: a tar archive in Zstandard. The same content gives the same
-//! bytes. Deliberately absent: what goes in, beside which files are a record's own.
+//! bytes. Deliberately absent: what goes in, apart from which files belong to a record.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -39,7 +39,7 @@ pub fn is_of_record(path: &str) -> bool {
             TABLES.iter().any(|known| name == format!("{known}.parquet"))
                 || facts.iter().any(|known| name == format!("{known}.json"))
         }
-        // Some file systems are given `._x.json` beside `x.json`.
+        // macOS adds `._x.json` next to `x.json` on some file systems.
         "passes" | "journal" => extension == "json" && !name.starts_with('.'),
         TRACES => name.ends_with(".json.zst") && !name.starts_with('.'),
         _ => false,
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_record_is_its_own_files_alone() {
-        for own in [
+        for path in [
             "manifest.json",
             "runs.parquet",
             "passes/convert.json",
@@ -239,7 +239,7 @@ mod tests {
             "complete.json",
             "series.parquet",
         ] {
-            assert!(is_of_record(own), "{own}");
+            assert!(is_of_record(path), "{path}");
         }
         for other in [
             "local.json",

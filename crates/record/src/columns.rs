@@ -80,14 +80,15 @@ fn read_table(
 fn cells(record: &Record) -> Result<Table, TableError> {
     let manifest = &record.manifest;
     let plan = &manifest.plan;
-    let text =
-        |of: &dyn Fn(&plan::Cell) -> String| -> Values { plan.cells.iter().map(of).collect::<Vec<String>>().into() };
+    let text = |read: &dyn Fn(&plan::Cell) -> String| -> Values {
+        plan.cells.iter().map(read).collect::<Vec<String>>().into()
+    };
     let model_hash = |cell: &plan::Cell| {
-        manifest.models.get(cell.model().place()).and_then(Option::as_ref).map(|file| file.sha256.clone())
+        manifest.models.get(cell.model().index()).and_then(Option::as_ref).map(|file| file.sha256.clone())
     };
     let skipped = |cell: &plan::Cell| plan.skip(cell).map(|skip| skip.reason.clone());
-    let optional = |of: &dyn Fn(&plan::Cell) -> Option<String>| -> Values {
-        plan.cells.iter().map(of).collect::<Vec<Option<String>>>().into()
+    let optional = |read: &dyn Fn(&plan::Cell) -> Option<String>| -> Values {
+        plan.cells.iter().map(read).collect::<Vec<Option<String>>>().into()
     };
     let identity = [
         ("index", (0..plan.cells.len() as u32).collect::<Vec<u32>>().into()),
@@ -95,8 +96,8 @@ fn cells(record: &Record) -> Result<Table, TableError> {
         ("definition", manifest.definitions.clone().into()),
     ];
     let names = Axis::ALL.map(|axis| (axis.singular(), text(&|cell| plan.coordinates(cell)[axis].to_owned())));
-    let others = [("model_sha256", optional(&model_hash)), ("skipped", optional(&skipped))];
-    Table::of(identity.into_iter().chain(names).chain(others))
+    let derived = [("model_sha256", optional(&model_hash)), ("skipped", optional(&skipped))];
+    Table::of(identity.into_iter().chain(names).chain(derived))
 }
 
 /// What a column of `runs.parquet` holds.
@@ -143,8 +144,8 @@ fn runs(cells: &BTreeMap<CellId, u32>, runs: &mut [StoredRun]) -> Result<Vec<(&'
     let runs: Vec<Value> = runs.iter_mut().map(without_samples).collect::<Result<_, _>>()?;
     let mut columns: Vec<(&str, Values)> =
         vec![("index", (0..runs.len() as u32).collect::<Vec<u32>>().into()), ("cell", cells.into())];
-    for (name, kind, place) in RUN_COLUMNS {
-        let values = runs.iter().map(|run| run.pointer(place).filter(|value| !value.is_null()));
+    for (name, kind, pointer) in RUN_COLUMNS {
+        let values = runs.iter().map(|run| run.pointer(pointer).filter(|value| !value.is_null()));
         let column: Values = match kind {
             Kind::Number => values.map(|value| u32::try_from(value?.as_u64()?).ok()).collect::<Vec<_>>().into(),
             Kind::Text => values.map(|value| Some(value?.as_str()?.to_owned())).collect::<Vec<_>>().into(),
@@ -171,12 +172,12 @@ fn read_runs(table: &Table) -> Result<Vec<StoredRun>, TableError> {
     ]));
     let mut runs = vec![nothing; table.height()];
     // Records of earlier versions lack the columns of later ones.
-    for (name, kind, place) in RUN_COLUMNS.into_iter().filter(|(name, ..)| table.has(name)) {
+    for (name, kind, pointer) in RUN_COLUMNS.into_iter().filter(|(name, ..)| table.has(name)) {
         let unreadable = |error: serde_json::Error| TableError(format!("column {name}: {error}"));
         match kind {
             Kind::Number => {
                 for (run, number) in runs.iter_mut().zip(table.u32s(name)?) {
-                    put(run, place, number.map(Value::from));
+                    put(run, pointer, number.map(Value::from));
                 }
             }
             Kind::Text | Kind::Json => {
@@ -185,7 +186,7 @@ fn read_runs(table: &Table) -> Result<Vec<StoredRun>, TableError> {
                         (Kind::Json, Some(text)) => Some(serde_json::from_str(text).map_err(unreadable)?),
                         (_, text) => text.map(Value::from),
                     };
-                    put(run, place, value);
+                    put(run, pointer, value);
                 }
             }
         }
@@ -195,10 +196,10 @@ fn read_runs(table: &Table) -> Result<Vec<StoredRun>, TableError> {
 }
 
 /// Puts a value where the table of columns says; what is absent is left out.
-fn put(run: &mut Value, place: &str, value: Option<Value>) {
+fn put(run: &mut Value, pointer: &str, value: Option<Value>) {
     let Some(value) = value else { return };
     let mut target = run;
-    for key in place.split('/').skip(1) {
+    for key in pointer.split('/').skip(1) {
         let Value::Object(fields) = target else { return };
         target = fields.entry(key).or_insert_with(|| Value::Object(Map::new()));
     }
@@ -233,7 +234,7 @@ fn read_metrics(table: &Table, runs: &mut [StoredRun]) -> Result<(), TableError>
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Arm, Outcome};
+    use crate::{Outcome, RunKind};
     use device::Point;
     use statistics::Distribution;
     use worker::RunData;
@@ -292,7 +293,7 @@ mod tests {
             warnings: vec!["W_DRIFT".to_owned()],
             series: vec![full_point(0), Point { time_ns: 7, ..Point::default() }],
             data,
-            ..StoredRun::not_started("0123456789abcdef".parse().unwrap(), Arm::Main, 2, 1, Outcome::Completed)
+            ..StoredRun::not_started("0123456789abcdef".parse().unwrap(), RunKind::Main, 2, 1, Outcome::Completed)
         }
     }
 
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn parquet_holds_all_that_the_journal_does() {
         let folder = tempfile::tempdir().unwrap();
-        let mut failed = StoredRun::not_started(full_run().cell, Arm::Aa, 1, 0, Outcome::Failed);
+        let mut failed = StoredRun::not_started(full_run().cell, RunKind::AaCopy, 1, 0, Outcome::Failed);
         failed.failure = Some(Failure::new(FailureKind::Killed, "gone"));
         failed.log_tail = Some("last words".to_owned());
         let mut without_device = full_run();
@@ -318,7 +319,7 @@ mod tests {
         let here = |runs: &[StoredRun]| -> Vec<StoredRun> { runs.iter().map(|run| run.here().unwrap()).collect() };
         assert!(here(&written) == expected && written.iter().all(|run| run.data.measured.is_empty()));
         let mut found = here(&read(folder.path(), |_| Ok(())).unwrap());
-        found.sort_by_key(|run| run.data.warmup.device_ns.is_empty() && run.arm == Arm::Main);
+        found.sort_by_key(|run| run.data.warmup.device_ns.is_empty() && run.kind == RunKind::Main);
         assert_eq!(found, expected);
     }
 

@@ -1,4 +1,4 @@
-//! What stands in a record beside its manifest and its runs: each pass's findings in a file of their own, and what the
+//! What a record holds besides its manifest and its runs: each pass's findings in a file of their own, and what the
 //! runner decided on the way.
 //!
 //! Every file appears whole, by renaming, when there is something to say; one that is not there says that its pass is
@@ -14,12 +14,12 @@ use super::found::{Compared, Converted, DevicesSeen, Preview, Rates, Rehearsed, 
 use super::profiled::Profiled;
 use super::roofline::Roofline;
 use super::sums::{self, COMPLETE, Sums};
-use super::used::Session;
+use super::used::Invocation;
 use super::{BudgetUsed, FORMAT, StoreError, read_versioned, write_whole};
 
 /// The folder of what passes found.
 pub const PASSES: &str = "passes";
-const SESSIONS: &str = "sessions.json";
+const INVOCATIONS: &str = "sessions.json";
 const BUDGET: &str = "budget.json";
 
 /// The findings of one pass.
@@ -30,8 +30,8 @@ pub trait Finding: Serialize + DeserializeOwned + PartialEq {
     /// What a record has of them.
     fn of(findings: &PassFindings) -> Option<&Self>;
 
-    /// Where they are put.
-    fn place(findings: &mut PassFindings) -> &mut Option<Self>;
+    /// Where a record keeps them.
+    fn slot(findings: &mut PassFindings) -> &mut Option<Self>;
 }
 
 /// Declares [`PassFindings`], and which pass a field is of: its name is that of the field.
@@ -42,7 +42,7 @@ macro_rules! findings {
         pub struct PassFindings {
             $($(#[$meaning])* pub $pass: Option<$kind>,)*
             /// Every invocation that added to this record.
-            pub sessions: Vec<Session>,
+            pub invocations: Vec<Invocation>,
             /// What the budget left of what was asked for; `None` without one.
             pub budget: Option<BudgetUsed>,
             /// All runs have an outcome and the Parquet files are written.
@@ -58,7 +58,7 @@ macro_rules! findings {
                 findings.$pass.as_ref()
             }
 
-            fn place(findings: &mut PassFindings) -> &mut Option<Self> {
+            fn slot(findings: &mut PassFindings) -> &mut Option<Self> {
                 &mut findings.$pass
             }
         })*
@@ -88,7 +88,7 @@ findings! {
     convert: Converted,
     /// The best batch of cells that are searched for it.
     search: Searched,
-    /// What the pilots said about all runs.
+    /// What the rehearsal said about all runs.
     rehearsal: Rehearsed,
     /// The rate of cells that look for the largest.
     rates: Rates,
@@ -109,11 +109,11 @@ findings! {
 impl PassFindings {
     /// Reads what there is in a record's folder.
     pub(super) fn read(record: &Path) -> Result<Self, StoreError> {
-        let Sessions { sessions } = read_versioned(&record.join(SESSIONS))?;
+        let Invocations { invocations } = read_versioned(&record.join(INVOCATIONS))?;
         let budget = read_if_there(&record.join(BUDGET))?;
         let complete: Option<Marker> = read_if_there(&record.join(COMPLETE))?;
         let mut findings = PassFindings {
-            sessions,
+            invocations,
             budget,
             complete: complete.is_some(),
             sums: complete.and_then(|marker| marker.sha256),
@@ -131,24 +131,24 @@ impl PassFindings {
         if let Some(budget) = &self.budget {
             write(&record.join(BUDGET), budget)?;
         }
-        write(&record.join(SESSIONS), &Sessions { sessions: self.sessions.clone() })
+        write(&record.join(INVOCATIONS), &Invocations { invocations: self.invocations.clone() })
     }
 
     pub(super) fn keep<F: Finding>(&mut self, record: &Path, found: F) -> Result<(), StoreError> {
-        let place = F::place(self);
-        if place.as_ref() != Some(&found) {
+        let slot = F::slot(self);
+        if slot.as_ref() != Some(&found) {
             let folder = record.join(PASSES);
             fs::create_dir_all(&folder).map_err(|source| StoreError::Write { path: folder.clone(), source })?;
             write(&folder.join(format!("{}.json", F::PASS)), &found)?;
-            *place = Some(found);
+            *slot = Some(found);
         }
         Ok(())
     }
 
     /// Adds an invocation.
-    pub(super) fn begin_session(&mut self, record: &Path, session: Session) -> Result<(), StoreError> {
-        self.sessions.push(session);
-        write(&record.join(SESSIONS), &Sessions { sessions: self.sessions.clone() })
+    pub(super) fn begin_invocation(&mut self, record: &Path, invocation: Invocation) -> Result<(), StoreError> {
+        self.invocations.push(invocation);
+        write(&record.join(INVOCATIONS), &Invocations { invocations: self.invocations.clone() })
     }
 
     /// Keeps what the budget left.
@@ -159,7 +159,7 @@ impl PassFindings {
 
     /// Says that everything is written, and what it hashes to.
     pub(super) fn complete(&mut self, record: &Path) -> Result<(), StoreError> {
-        self.sums = Some(sums::of(record)?);
+        self.sums = Some(sums::of_record(record)?);
         write(&record.join(COMPLETE), &Marker { sha256: self.sums.clone() })?;
         self.complete = true;
         Ok(())
@@ -167,8 +167,9 @@ impl PassFindings {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Sessions {
-    sessions: Vec<Session>,
+struct Invocations {
+    #[serde(rename = "sessions")]
+    invocations: Vec<Invocation>,
 }
 
 /// A file that says by being there that a record is complete.

@@ -31,7 +31,7 @@ pub struct Converted {
     pub variant_files: Vec<VariantFile>,
 }
 
-/// What the rehearsal found beside its runs.
+/// What the rehearsal found besides its runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rehearsed {
     /// Iterations per sample by group; 0 where no cell of the group ran.
@@ -176,8 +176,8 @@ pub struct NotCompared {
     /// Why the model as stored has no outputs, or the cell none that could be compared.
     pub problem: String,
     /// The cell is fed other values than the model as stored.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_fed_others: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", rename = "is_fed_others")]
+    pub is_fed_other_values: bool,
 }
 
 /// What running over data found.
@@ -235,13 +235,13 @@ pub struct Trial {
     pub problem: Option<String>,
 }
 
-/// One cell beside the others, against itself alone.
+/// One cell while the other devices were at work, against itself alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disturbed {
     /// Index of the cell.
     pub cell: u32,
     pub metric: MetricReference,
-    /// Its value beside the others over that alone, paired by block.
+    /// Its value while the others were at work over that alone, paired by block.
     pub ratio: Estimate,
     pub verdict: Verdict,
 }
@@ -275,7 +275,7 @@ pub struct BudgetUsed {
 /// How right a variant of a model is on its data, on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantAccuracy {
-    /// Index of the cell that was run; it speaks for all cells that differ from it in their input alone.
+    /// Index of the cell that was run; its result holds for all cells that differ from it in their input alone.
     pub cell: u32,
     /// Index of the cell whose variant it is compared with; `None` for the reference itself, where that is the model as
     /// stored, run on the CPU provider for this alone (scores have a change then), and where there is none.

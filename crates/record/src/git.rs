@@ -35,7 +35,7 @@ pub enum GitError {
     OtherOwner { remedy: Option<String> },
     #[error("git cannot use this repository: {why}")]
     Refused { why: String },
-    /// What `submit` writes beside a copy of the repository is something else.
+    /// What `submit` writes next to a copy of the repository is something else.
     #[error("{file} is damaged: {why}")]
     Damaged { file: &'static str, why: String },
     #[error("`{revision}` is not a revision of this repository")]
@@ -80,13 +80,13 @@ impl GitError {
     }
 }
 
-/// By which git is told where a repository is.
+/// The variable that names the repository to git.
 const GIT_DIR: &str = "GIT_DIR";
 
 /// How to get what a shallow clone lacks.
 pub const UNSHALLOW: &str = "`git fetch --unshallow`; in GitHub Actions `fetch-depth: 0`";
 
-/// A worktree beside the user's own, which git forgets and whose files go when this is dropped.
+/// A worktree separate from the user's own; when this is dropped, git forgets it and its files are removed.
 #[derive(Debug)]
 pub struct Worktree {
     repository: Repository,
@@ -214,7 +214,7 @@ impl Repository {
         })
     }
 
-    /// As few digits of a commit's hash as tell it from others.
+    /// As few digits of a commit's hash as distinguish it.
     pub fn short(&self, commit: &str) -> String {
         self.text(["rev-parse", "--short", commit]).unwrap_or_else(|| commit.chars().take(7).collect())
     }
@@ -223,7 +223,7 @@ impl Repository {
     pub fn files(&self, commit: &str, folder: &str) -> Vec<String> {
         let listed = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", folder];
         let listed = printed(self.git().args(listed)).unwrap_or_default();
-        // A name that is no text hides none of the others.
+        // A name that is no text does not hide the rest.
         let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
         names.filter(|path| !path.is_empty()).map(str::to_owned).collect()
     }
@@ -273,7 +273,8 @@ impl Repository {
         self.text(["cat-file", "-s", &format!("{commit}:{path}")])?.parse().ok()
     }
 
-    /// The commits that changed a file, oldest first, along first parents: the full hash, and as few digits as tell it.
+    /// The commits that changed a file, oldest first, along first parents: the full hash, and as few digits as
+    /// distinguish it.
     pub fn commits_of(&self, revision: &str, path: &str) -> Vec<(String, String)> {
         let found = self.text(["log", "--first-parent", "--reverse", "--format=%H %h", revision, "--", path]);
         let found = found.unwrap_or_default();
@@ -339,7 +340,7 @@ impl FileReader<'_> {
 
 impl Drop for FileReader<'_> {
     fn drop(&mut self) {
-        // It ends when nobody can ask any more.
+        // git ends when its standard input is closed.
         self.requests = None;
         let _ended = self.process.wait();
     }

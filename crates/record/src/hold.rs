@@ -47,11 +47,11 @@ impl Hold {
         if is_held() { Err(InUse::of(record, manifest.as_ref())) } else { Ok(Hold { _manifest: manifest }) }
     }
 
-    /// Whether nobody measures into a record.
+    /// Checks that no perfrun measures into a record.
     ///
     /// # Errors
     ///
-    /// When somebody does.
+    /// When one does.
     pub fn check_free(record: &Path) -> Result<(), InUse> {
         let manifest = open(record);
         match manifest.as_ref().map(File::try_lock_shared) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::on_disk::{self, OnDisk, Place};
+use super::on_disk::{self, Location, OnDisk};
 use super::sample_summary::SampleSummary;
 use super::sampled::Sampled;
 use super::used::is_zero;
@@ -24,28 +24,31 @@ use statistics::largest_rate::LateCounts;
 use worker::RunData;
 use worker::backend::Failure;
 
-/// A member of a group in one record (docs/glossary.md).
+/// What a run of a cell is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Arm {
-    /// The rehearsal's run; never in statistics.
-    Pilot,
-    /// A cell.
+pub enum RunKind {
+    /// It is rehearsed; never in statistics.
+    #[serde(rename = "pilot")]
+    Rehearsal,
+    /// The cell is measured.
     Main,
-    /// The double of a cell: the same work, measured as if it were another (method 8.2).
-    Aa,
-    /// The second double, in a design that measures two arms at the same time and a control beside them.
-    AaTwin,
+    /// The cell's A/A copy is measured: the same work, as if it were another cell (method 8.2).
+    #[serde(rename = "aa")]
+    AaCopy,
+    /// In a duet, the second copy, which runs at the same time as the first.
+    #[serde(rename = "aa_twin")]
+    SecondAaCopy,
 }
 
-impl Arm {
+impl RunKind {
     /// The stored name.
     pub fn name(self) -> &'static str {
         match self {
-            Arm::Pilot => "pilot",
-            Arm::Main => "main",
-            Arm::Aa => "aa",
-            Arm::AaTwin => "aa_twin",
+            RunKind::Rehearsal => "pilot",
+            RunKind::Main => "main",
+            RunKind::AaCopy => "aa",
+            RunKind::SecondAaCopy => "aa_twin",
         }
     }
 }
@@ -82,16 +85,17 @@ pub struct StoredRun {
     /// Version of the record.
     pub format: u32,
     pub cell: CellId,
-    /// Which member of the group.
-    pub arm: Arm,
-    /// Number of the run of this arm, from 0.
+    #[serde(rename = "arm")]
+    pub kind: RunKind,
+    /// Number of the run among those of this cell and kind, from 0.
     pub run: u32,
-    /// Number of the block, from 0; block k holds run k of every arm.
+    /// Number of the block, from 0; block k holds run k of every member of every group.
     pub block: u32,
-    /// Place in the block.
+    /// Position in the block.
     pub position: u32,
-    /// Index into the manifest's sessions.
-    pub session: u32,
+    /// Index of the invocation that started it, among those of the record.
+    #[serde(rename = "session")]
+    pub invocation: u32,
     /// What became of it.
     pub outcome: Outcome,
     /// How often it was taken again before, because heat slowed it down.
@@ -119,22 +123,23 @@ pub struct StoredRun {
     /// Where its samples are, if not below, and what they say.
     #[serde(skip)]
     pub on_disk: Option<Arc<OnDisk>>,
-    /// What the worker found out; it stands beside the rest in the journal, not below it.
+    /// What the worker found out; its fields stand at the top level of the journal's file, not below a key of their
+    /// own.
     #[serde(flatten)]
     pub data: RunData,
 }
 
 impl StoredRun {
     /// A run without result, for those that were never started.
-    pub fn not_started(cell: CellId, arm: Arm, run: u32, session: u32, outcome: Outcome) -> Self {
+    pub fn not_started(cell: CellId, kind: RunKind, run: u32, invocation: u32, outcome: Outcome) -> Self {
         StoredRun {
             format: FORMAT,
             cell,
-            arm,
+            kind,
             run,
             block: run,
             position: 0,
-            session,
+            invocation,
             outcome,
             retaken: 0,
             failure: None,
@@ -165,7 +170,7 @@ impl StoredRun {
     /// A file that cannot be read or is damaged.
     pub fn samples(&self) -> Result<Sampled<'_>, StoreError> {
         let Some(on_disk) = &self.on_disk else { return Ok(self.held()) };
-        let [warmup, measured] = on_disk.load(self.late_warmup)?;
+        let [warmup, measured] = on_disk.read(self.late_warmup)?;
         Ok(Sampled { warmup: Cow::Owned(warmup), measured: Cow::Owned(measured), ..self.held() })
     }
 
@@ -195,14 +200,14 @@ impl StoredRun {
     pub fn leave_on_disk(&mut self, record: &Path) {
         if self.on_disk.is_none() && !(self.data.warmup.is_empty() && self.data.measured.is_empty()) {
             let summary = SampleSummary::of(&self.held());
-            self.leave_at(summary, Place::Journal(self.file(record)));
+            self.leave_at(summary, Location::Journal(self.file(record)));
         }
     }
 
     /// As [`StoredRun::leave_on_disk`], where they are elsewhere and what they say is known.
-    pub(crate) fn leave_at(&mut self, summary: SampleSummary, place: Place) {
+    pub(crate) fn leave_at(&mut self, summary: SampleSummary, location: Location) {
         (self.data.warmup, self.data.measured) = Default::default();
-        self.on_disk = Some(Arc::new(OnDisk { summary, place }));
+        self.on_disk = Some(Arc::new(OnDisk { summary, location }));
     }
 
     /// Whether other guests of the hypervisor took so much time that the run says little (method 8.1).
@@ -217,8 +222,8 @@ impl StoredRun {
     }
 
     /// The name shared by the run's journal file and log.
-    pub fn stem(cell: CellId, arm: Arm, run: u32) -> String {
-        format!("{cell}-{}-{run}", arm.name())
+    pub fn stem(cell: CellId, kind: RunKind, run: u32) -> String {
+        format!("{cell}-{}-{run}", kind.name())
     }
 
     /// Writes the run into the journal of a record.
@@ -240,7 +245,7 @@ impl StoredRun {
 
     /// Its file in the journal of a record.
     fn file(&self, record: &Path) -> PathBuf {
-        folder(record).join(format!("{}.json", Self::stem(self.cell, self.arm, self.run)))
+        folder(record).join(format!("{}.json", Self::stem(self.cell, self.kind, self.run)))
     }
 }
 
@@ -283,7 +288,7 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
         if path.extension().is_some_and(|extension| extension == "json") {
             let mut run = read_versioned::<StoredRun>(&path).map_err(on_disk::of_run)?;
             on_disk::check(&path, [&run.data.warmup, &run.data.measured])?;
-            let stem = StoredRun::stem(run.cell, run.arm, run.run);
+            let stem = StoredRun::stem(run.cell, run.kind, run.run);
             if path.file_stem() != Some(std::ffi::OsStr::new(&stem)) {
                 return Err(StoreError::DamagedRun { path, reason: format!("it holds the run of {stem}.json") });
             }
@@ -295,9 +300,9 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     Ok(runs)
 }
 
-/// Pilots first, then by block and place: the order in which they ran.
+/// The rehearsal first, then by block and position: the order in which they ran.
 pub(super) fn sort(runs: &mut [StoredRun]) {
-    runs.sort_by_key(|run| (run.arm, run.block, run.position, run.cell, run.run));
+    runs.sort_by_key(|run| (run.kind, run.block, run.position, run.cell, run.run));
 }
 
 /// Removes the journal of a record whose Parquet files are written.

@@ -22,10 +22,10 @@ impl Manifest {
 
     /// The file of a cell's variant, if it is not the model's own.
     pub fn variant_file(&self, cell: &Cell) -> Option<&VariantFile> {
-        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device().place())?.provider);
-        let is_it =
+        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device().index())?.provider);
+        let is_of_cell =
             |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model(), cell.variant(), provider);
-        self.variant_files().iter().find(is_it)
+        self.variant_files().iter().find(is_of_cell)
     }
 
     /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
@@ -35,23 +35,23 @@ impl Manifest {
 
     /// What a search found about the batch of a cell.
     pub fn search_of(&self, cell: &Cell) -> Option<&CellSearch> {
-        let searched = self.findings.search.as_ref()?;
-        searched.searches.iter().find(|search| {
-            let of = self.plan.cells.get(search.cell as usize);
-            of.is_some_and(|other| other.id == cell.id)
+        let found = self.findings.search.as_ref()?;
+        found.searches.iter().find(|search| {
+            let searched = self.plan.cells.get(search.cell as usize);
+            searched.is_some_and(|searched| searched.id == cell.id)
         })
     }
 
     /// How many queries of a cell are served at once.
     pub fn callers_of(&self, cell: &Cell) -> u32 {
-        let variant = self.experiment.variants.get(cell.variant().place());
+        let variant = self.experiment.variants.get(cell.variant().index());
         variant.zip(self.plan.input_of(cell).load).map_or(1, |(variant, load)| load.callers(variant.sessions))
     }
 
     /// The rate of a cell that looks for the largest.
     pub fn rate_of(&self, cell: &Cell) -> Option<&CellRate> {
         let rates = self.findings.rates.as_ref()?;
-        rates.cells.iter().find(|rate| self.plan.cells.get(rate.cell as usize).is_some_and(|other| other.id == cell.id))
+        rates.cells.iter().find(|rate| self.plan.cells.get(rate.cell as usize).is_some_and(|known| known.id == cell.id))
     }
 
     /// What cells are run with, in the order of the specification, each with its name if it names any.
@@ -99,7 +99,7 @@ impl Manifest {
     /// itself, the first device with the first runtime. Of a merged record those of the same part.
     pub fn references_on_device(&self) -> Vec<Option<usize>> {
         let plan = &self.plan;
-        let by_place: HashMap<Point, usize> = plan.runnable().map(|(index, cell)| (cell.at, index)).collect();
+        let by_point: HashMap<Point, usize> = plan.runnable().map(|(index, cell)| (cell.at, index)).collect();
         let part = |cell: &Cell| plan.groups.get(cell.group as usize).map(|group| group.part);
         let mut first_of = HashMap::new();
         for (index, cell) in plan.runnable() {
@@ -111,7 +111,7 @@ impl Manifest {
                 let first = *first_of.get(&(part(cell), cell.model(), cell.input(), variant))?;
                 return Some(first).filter(|index| plan.cells[*index].id != cell.id);
             }
-            by_place.get(&cell.at.moved_to(variant)).copied()
+            by_point.get(&cell.at.moved_to(variant)).copied()
         };
         plan.cells.iter().map(reference).collect()
     }
@@ -119,8 +119,8 @@ impl Manifest {
     /// Whether the outputs of a cell were compared with those of the baseline's variant on its own device and runtime.
     pub fn is_usual_reference(&self, known: &CellFidelity) -> bool {
         let cell = |index: u32| self.plan.cells.get(index as usize);
-        let of = known.reference.and_then(cell).zip(cell(known.cell));
-        of.is_some_and(|(of, cell)| of.at == cell.at.moved_to(self.reference_variant(cell)))
+        let pair = known.reference.and_then(cell).zip(cell(known.cell));
+        pair.is_some_and(|(reference, cell)| reference.at == cell.at.moved_to(self.reference_variant(cell)))
     }
 
     /// How right variants are on the data.
@@ -136,7 +136,7 @@ impl Manifest {
 }
 
 impl Manifest {
-    /// What the machine was seen to do; `None` where nobody looked.
+    /// What the machine was seen to do; `None` where the pass did not run.
     fn seen(&self) -> Option<&Roofline> {
         self.findings.peak.as_ref()
     }
@@ -157,7 +157,7 @@ impl Manifest {
     }
 
     fn label_of_device(&self, cell: &Cell) -> String {
-        self.experiment.devices.get(cell.device().place()).map_or_else(cpu, Device::label)
+        self.experiment.devices.get(cell.device().index()).map_or_else(cpu, Device::label)
     }
 
     /// In which numbers the file of a cell is written: what the file says, and in records that do not have it what the
@@ -180,7 +180,7 @@ impl Manifest {
     pub(crate) fn arithmetic_of(&self, cell: &Cell) -> Arithmetic {
         let written = self.written_in(cell);
         let is_half = matches!(written, Arithmetic::Float16 | Arithmetic::Bfloat16);
-        let is_cpu = self.experiment.devices.get(cell.device().place()).is_none_or(Device::is_cpu);
+        let is_cpu = self.experiment.devices.get(cell.device().index()).is_none_or(Device::is_cpu);
         let rate = |arithmetic| self.fastest(cell, arithmetic).map(|peak| peak.operations_per_s);
         match (rate(written), rate(Arithmetic::Float32)) {
             _ if written == Arithmetic::Float32 => self.float32_of(cell),
@@ -196,33 +196,34 @@ impl Manifest {
     }
 
     fn precision_of(&self, cell: &Cell) -> Precision {
-        self.experiment.variants.get(cell.variant().place()).map(|variant| variant.precision).unwrap_or_default()
+        self.experiment.variants.get(cell.variant().index()).map(|variant| variant.precision).unwrap_or_default()
     }
 
     /// What was seen on a cell's device with its threads, or with fewer: it could have used no more of them.
     fn fastest(&self, cell: &Cell, arithmetic: Arithmetic) -> Option<&Peak> {
         let (device, threads) = (self.label_of_device(cell), self.threads_of(cell));
-        let is_it = |peak: &&Peak| peak.device == device && peak.threads <= threads && peak.arithmetic == arithmetic;
-        let peaks = self.peaks().iter().filter(is_it);
+        let is_usable =
+            |peak: &&Peak| peak.device == device && peak.threads <= threads && peak.arithmetic == arithmetic;
+        let peaks = self.peaks().iter().filter(is_usable);
         peaks.max_by(|one, two| one.operations_per_s.total_cmp(&two.operations_per_s))
     }
 
     /// The most arithmetic that a cell could do: in its own numbers or in those of float32, in which parts of every model
     /// stay, whichever is faster. `None` where its own was not measured.
     pub fn peak_of(&self, cell: &Cell) -> Option<&Peak> {
-        let own = self.fastest(cell, self.arithmetic_of(cell))?;
+        let native = self.fastest(cell, self.arithmetic_of(cell))?;
         let wide = self.fastest(cell, self.float32_of(cell));
-        Some(wide.filter(|wide| wide.operations_per_s > own.operations_per_s).unwrap_or(own))
+        Some(wide.filter(|wide| wide.operations_per_s > native.operations_per_s).unwrap_or(native))
     }
 
     /// The bandwidth at which a cell goes through so many bytes again and again: the most that was seen of as many or
     /// more, for fewer bytes move no slower.
-    pub fn bandwidth_of(&self, cell: &Cell, of: Stream, of_bytes: u64) -> Option<f64> {
+    pub fn bandwidth_of(&self, cell: &Cell, stream: Stream, bytes: u64) -> Option<f64> {
         let (device, threads) = (self.label_of_device(cell), self.threads_of(cell));
-        let is_it = |seen: &&Bandwidth| {
-            seen.device == device && seen.threads <= threads && seen.of == of && seen.of_bytes >= of_bytes
+        let is_usable = |seen: &&Bandwidth| {
+            seen.device == device && seen.threads <= threads && seen.stream == stream && seen.bytes >= bytes
         };
-        self.bandwidths().iter().filter(is_it).map(|seen| seen.bytes_per_s).max_by(f64::total_cmp)
+        self.bandwidths().iter().filter(is_usable).map(|seen| seen.bytes_per_s).max_by(f64::total_cmp)
     }
 
     /// What starting the nodes of a cell takes: the least that was seen with its threads or fewer.

@@ -47,7 +47,7 @@ pub use found::{
     LibrarySaid, NotCompared, Preview, Rates, Rehearsed, Scored, SearchEnd, Searched, SetUp, SideBySide, TooLarge,
     Trial, Tried, TriedRate, VariantAccuracy, VariantFile, VariantOrigin,
 };
-pub use journal::{Arm, Outcome, StoredRun};
+pub use journal::{Outcome, RunKind, StoredRun};
 pub use local::LocalPaths;
 pub use manifest::Manifest;
 pub use profiled::Profiled;
@@ -55,7 +55,7 @@ pub use project_root::{LATEST, ProjectRoot, now};
 pub use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};
 pub use sample_summary::{PERCENTILES, SampleSummary};
 pub use sampled::Sampled;
-pub use used::{DatasetFile, InferenceCost, MachineUsed, ModelFile, RuntimeUsed, Session, SpecSource};
+pub use used::{DatasetFile, InferenceCost, Invocation, MachineUsed, ModelFile, RuntimeUsed, SpecSource};
 
 /// Version of everything that a record holds.
 pub const FORMAT: u32 = 2;
@@ -97,7 +97,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The same of what was unpacked into a folder that nobody asked for: by its place in `archive`.
+    /// The same of what was unpacked into a temporary folder: names the path within `archive` instead.
     pub fn below(mut self, unpacked: &Path, archive: &Path) -> Self {
         match &mut self {
             StoreError::Write { path, .. }
@@ -125,7 +125,7 @@ pub struct Record {
     pub folder: PathBuf,
     /// What was planned, where and with what.
     pub manifest: Manifest,
-    /// Every run that has an outcome, in the order of session and start.
+    /// Every run that has an outcome, in the order of invocation and start.
     pub runs: Vec<StoredRun>,
 }
 
@@ -163,10 +163,10 @@ impl Record {
     pub fn create(
         folder: PathBuf,
         mut manifest: Manifest,
-        session: Session,
+        invocation: Invocation,
         local: &LocalPaths,
     ) -> Result<Self, StoreError> {
-        manifest.findings.begin_session(&folder, session)?;
+        manifest.findings.begin_invocation(&folder, invocation)?;
         local.write(&folder)?;
         manifest.write(&folder)?;
         Ok(Record { folder, manifest, runs: Vec::new() })
@@ -190,8 +190,8 @@ impl Record {
     /// # Errors
     ///
     /// When the file cannot be written.
-    pub fn begin_session(&mut self, session: Session) -> Result<(), StoreError> {
-        self.manifest.findings.begin_session(&self.folder, session)
+    pub fn begin_invocation(&mut self, invocation: Invocation) -> Result<(), StoreError> {
+        self.manifest.findings.begin_invocation(&self.folder, invocation)
     }
 
     /// Keeps what a pass found.
@@ -257,7 +257,7 @@ impl Record {
 
 /// What survives a loss of power.
 pub trait Disk {
-    /// Waits until everything that stands in a record's folder beside its journal is on disk, names too.
+    /// Waits until everything in a record's folder except its journal is on disk, names too.
     ///
     /// # Errors
     ///

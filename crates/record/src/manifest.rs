@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::findings::PassFindings;
 use super::found::{Rehearsed, TooLarge};
-use super::journal::{Arm, StoredRun};
+use super::journal::{RunKind, StoredRun};
 use super::used::{DatasetFile, InferenceCost, MachineUsed, ModelFile, RuntimeUsed, SpecSource};
 use super::{FORMAT, StoreError, parse_versioned, write_whole};
 use crate::revision::{NoRevision, Revision};
 use crate::sources::CommandSources;
 use base::machine::environment::Environment;
 use base::machine::host::Host;
-use base::machine::kernel::Load;
+use base::machine::kernel::LoadAverage;
 use base::name::is_entry_name;
 use base::quantity::Ratio;
 use experiment::{Arrivals, Axis, BATCH, Device, Experiment, FidelityLimits, InputPoint, Precision, Runs, Variant};
@@ -73,14 +73,15 @@ pub struct Manifest {
     /// Session entries that every variant without its own gets, because the design keeps several workers resident.
     #[serde(default)]
     pub imposed_session: BTreeMap<String, String>,
-    /// The two sets of processors on which the arms of a duet run; they swap them in every block.
+    /// The two sets of processors of a duet, which its two workers swap in every block.
     #[serde(default)]
     pub core_sets: Option<[Vec<u32>; 2]>,
-    /// Processors' worth of time that other processes used just before the record began.
-    pub others_cpus: f64,
-    /// What the kernel said of the machine's load then; absent with the mock backend.
-    #[serde(default)]
-    pub load: Option<Load>,
+    /// Background load just before the record began: processors' worth of time that other processes used.
+    #[serde(rename = "others_cpus")]
+    pub background_cpus: f64,
+    /// The kernel's load average then; absent with the mock backend.
+    #[serde(default, rename = "load")]
+    pub load_average: Option<LoadAverage>,
     /// The machines of a record that was merged from several records, and of what they say the first one's stands above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineUsed>,
@@ -119,8 +120,8 @@ impl Manifest {
     }
 
     /// Skips the cells whose batch is larger than one that ran out of memory in the rehearsal, those of which no rate keeps
-    /// the bound, and those for which the budget has no room. The file says nothing of
-    /// it: it is as it was when the record began.
+    /// the bound, and those for which the budget has no room. The
+    /// file does not say so, because it stays as it was when the record began.
     pub(super) fn leave_out_found(&mut self) {
         for TooLarge { cell, batch } in self.findings.rehearsal.iter().flat_map(|found| found.too_large.clone()) {
             let reason = format!("batch {batch} ran out of memory");
@@ -159,8 +160,8 @@ impl Manifest {
 
     /// Items that one inference of a cell handles, as stored.
     pub fn batch_of(&self, cell: &Cell) -> Option<u64> {
-        let of_input = || match self.models.get(cell.model().place())? {
-            Some(model) => *model.batch_sizes.get(cell.input().place())?,
+        let of_input = || match self.models.get(cell.model().index())? {
+            Some(model) => *model.batch_sizes.get(cell.input().index())?,
             // A backend without model files has the size that the specification gives.
             None => self.plan.input_of(cell).dimensions.get(BATCH).copied(),
         };
@@ -172,13 +173,13 @@ impl Manifest {
         if let Some(search) = self.search_of(cell) {
             return search.cost;
         }
-        *self.models.get(cell.model().place())?.as_ref()?.costs.get(cell.input().place())?
+        *self.models.get(cell.model().index())?.as_ref()?.costs.get(cell.input().index())?
     }
 
     /// The variant and the device of a cell.
     pub fn settings_of(&self, cell: &Cell) -> Option<(&Variant, &Device)> {
-        let variant = self.experiment.variants.get(cell.variant().place());
-        variant.zip(self.experiment.devices.get(cell.device().place()))
+        let variant = self.experiment.variants.get(cell.variant().index());
+        variant.zip(self.experiment.devices.get(cell.device().index()))
     }
 
     /// The limits that hold for a cell's outputs, and the precision whose defaults they overlay.
@@ -189,7 +190,7 @@ impl Manifest {
 
     /// Where its runs took place.
     pub fn environment(&self) -> Environment {
-        backend::of(&self.experiment.backend).environment()
+        backend::kind_of(&self.experiment.backend).environment()
     }
 
     /// Threads inside an operator of a cell.
@@ -200,7 +201,7 @@ impl Manifest {
 
     /// The machine of a cell, where a record has several.
     pub fn machine_of(&self, cell: &Cell) -> Option<&MachineUsed> {
-        let device = self.experiment.devices.get(cell.device().place())?;
+        let device = self.experiment.devices.get(cell.device().index())?;
         self.machines.iter().find(|machine| Some(&machine.name) == device.machine.as_ref())
     }
 
@@ -210,7 +211,7 @@ impl Manifest {
         names.join(Manifest::BETWEEN_MACHINES)
     }
 
-    /// Whether `run` measured it, which others begin as they are asked: their restrictions are no flags of `run`.
+    /// Whether `run` measured it. The restrictions of a record that another command began are no flags of `run`.
     pub fn is_of_run(&self) -> bool {
         self.restrictions.iter().all(|restriction| restriction.starts_with("--"))
     }
@@ -223,7 +224,7 @@ impl Manifest {
         }
     }
 
-    /// The session entries of a variant: its own, and what the design asks for beside them.
+    /// The session entries of a variant: its own, and those that the design adds.
     pub fn session_of(&self, variant: &Variant) -> BTreeMap<String, String> {
         let mut entries = self.imposed_session.clone();
         entries.extend(variant.session.clone());
@@ -233,19 +234,19 @@ impl Manifest {
     /// Looks at one run after the other: one that the plan does not have, or has already, would count.
     pub(super) fn check_of_runs(&self, folder: &Path) -> impl FnMut(&StoredRun) -> Result<(), StoreError> {
         let cells: BTreeSet<CellId> = self.plan.cells.iter().map(|cell| cell.id).collect();
-        // What a budget leaves may be less than what an earlier session had.
+        // What a budget leaves may be less than what an earlier invocation had.
         let most = self.findings.budget.map_or(0, |budget| budget.wanted).max(self.plan.runs);
         let mut seen = BTreeSet::new();
         move |run| {
             let is_planned = cells.contains(&run.cell)
-                && (run.arm == Arm::Pilot || run.run < most)
-                && (run.session as usize) < self.findings.sessions.len();
-            let problem = match (is_planned, seen.insert((run.cell, run.arm, run.run))) {
+                && (run.kind == RunKind::Rehearsal || run.run < most)
+                && (run.invocation as usize) < self.findings.invocations.len();
+            let problem = match (is_planned, seen.insert((run.cell, run.kind, run.run))) {
                 (true, true) => return Ok(()),
                 (false, _) => "is not in its plan",
                 (true, false) => "stands in it twice",
             };
-            let reason = format!("the run {} {problem}", StoredRun::stem(run.cell, run.arm, run.run));
+            let reason = format!("the run {} {problem}", StoredRun::stem(run.cell, run.kind, run.run));
             Err(StoreError::Damaged { path: folder.to_owned(), reason })
         }
     }
@@ -287,7 +288,7 @@ impl Manifest {
             && rates_fit
             && self.findings.rehearsal.as_ref().is_none_or(rehearsal_fits)
             && self.definitions.len() == plan.cells.len()
-            && !self.findings.sessions.is_empty()
+            && !self.findings.invocations.is_empty()
         {
             return Ok(());
         }

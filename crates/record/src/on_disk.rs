@@ -1,4 +1,4 @@
-//! Samples that are on disk alone: what they say stays in memory, and they are read again where somebody needs them.
+//! Samples that are on disk alone: their summary stays in memory, and they are read again where they are needed.
 //!
 //! Ten million samples are 200 MB, and the machine that holds them is the one that is measured.
 
@@ -18,15 +18,15 @@ use worker::measure::Samples;
 #[derive(Clone, Debug)]
 pub struct OnDisk {
     pub(crate) summary: SampleSummary,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }
 
 /// Where samples are.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// In the run's file of the journal.
     Journal(PathBuf),
-    /// In `samples.parquet`: the rows of the warm-up, and the others.
+    /// In `samples.parquet`: the rows of the warm-up, and of the counted samples.
     Rows(Arc<ParquetFile>, [Range<usize>; 2]),
 }
 
@@ -47,10 +47,10 @@ struct Halves {
 }
 
 impl OnDisk {
-    /// The samples before the counted ones, and the others, the first `late_warmup` of which are in no statistic.
-    pub(crate) fn load(&self, late_warmup: u32) -> Result<[Samples; 2], StoreError> {
-        match &self.place {
-            Place::Journal(file) => {
+    /// The samples of the warm-up, and the counted ones, the first `late_warmup` of which are in no statistic.
+    pub(crate) fn read(&self, late_warmup: u32) -> Result<[Samples; 2], StoreError> {
+        match &self.location {
+            Location::Journal(file) => {
                 let Halves { warmup, measured } = read_versioned(file).map_err(of_run)?;
                 check(file, [&warmup, &measured])?;
                 if measured.len().saturating_sub(late_warmup as usize) as u64 != self.summary.count {
@@ -59,7 +59,7 @@ impl OnDisk {
                 }
                 Ok([warmup, measured])
             }
-            Place::Rows(file, [warmup, measured]) => {
+            Location::Rows(file, [warmup, measured]) => {
                 Ok([sample_columns::read(file, warmup.clone())?, sample_columns::read(file, measured.clone())?])
             }
         }

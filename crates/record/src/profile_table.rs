@@ -8,7 +8,7 @@ use table::{Table, TableError, Values};
 
 pub(super) const FILE: &str = "profile.parquet";
 
-/// A row: a node of a cell in the process at this place.
+/// A row: a node of a cell in the process of this index.
 type Row<'a> = (&'a CellProfile, &'a ProfiledNode, usize);
 
 /// All nodes of all cells; `None` where there are none.
@@ -23,10 +23,10 @@ pub(super) fn table(record: &Record) -> Result<Option<Table>, TableError> {
     if rows.is_empty() {
         return Ok(None);
     }
-    let text = |of: fn(&Row<'_>) -> String| -> Values { rows.iter().map(of).collect::<Vec<String>>().into() };
-    let number = |of: fn(&Row<'_>) -> Option<f64>| -> Values { rows.iter().map(of).collect::<Vec<_>>().into() };
-    let whole = |of: fn(&Row<'_>) -> Option<u64>| -> Values { rows.iter().map(of).collect::<Vec<_>>().into() };
-    let index = |of: fn(&Row<'_>) -> u32| -> Values { rows.iter().map(of).collect::<Vec<u32>>().into() };
+    let text = |read: fn(&Row<'_>) -> String| -> Values { rows.iter().map(read).collect::<Vec<String>>().into() };
+    let number = |read: fn(&Row<'_>) -> Option<f64>| -> Values { rows.iter().map(read).collect::<Vec<_>>().into() };
+    let whole = |read: fn(&Row<'_>) -> Option<u64>| -> Values { rows.iter().map(read).collect::<Vec<_>>().into() };
+    let index = |read: fn(&Row<'_>) -> u32| -> Values { rows.iter().map(read).collect::<Vec<u32>>().into() };
     let columns: [(&str, Values); 15] = [
         ("cell", index(|(cell, ..)| cell.cell)),
         ("process", index(|(cell, _, process)| cell.processes[*process])),

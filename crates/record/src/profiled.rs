@@ -13,8 +13,8 @@ pub struct Profiled {
     pub cells: Vec<CellProfile>,
 }
 
-/// The profile of one cell. Its columns have an entry for each process with the profiler that ran to its end, beside the
-/// plain one that took turns with it.
+/// The profile of one cell. Its columns have an entry for each process with the profiler that ran to its end, next to
+/// the plain one that took turns with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellProfile {
     /// Index of the cell.
@@ -29,7 +29,7 @@ pub struct CellProfile {
     /// The resident memory of the plain processes, where it is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resident: Vec<Resident>,
-    /// The runtime's arena in the first profiled process; absent where the runtime does not tell it.
+    /// The runtime's arena in the first profiled process; absent where the runtime does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arena: Option<Arena>,
     /// The nodes, in the order in which they ran.

@@ -19,7 +19,7 @@ pub struct ProjectRoot {
 }
 
 impl ProjectRoot {
-    /// The place of a specification.
+    /// The root that a specification belongs to.
     ///
     /// # Errors
     ///
@@ -127,9 +127,10 @@ impl ProjectRoot {
         match text {
             LATEST => records.into_iter().next_back(),
             name => {
-                let is_called = |folder: Option<&Path>| folder.and_then(Path::file_name).is_some_and(|own| own == name);
-                let own = records.iter().find(|folder| is_called(Some(folder)));
-                own.or_else(|| records.iter().rfind(|folder| is_called(folder.parent()))).cloned()
+                let is_called =
+                    |folder: Option<&Path>| folder.and_then(Path::file_name).is_some_and(|found| found == name);
+                let of_this_name = records.iter().find(|folder| is_called(Some(folder)));
+                of_this_name.or_else(|| records.iter().rfind(|folder| is_called(folder.parent()))).cloned()
             }
         }
     }
@@ -145,12 +146,13 @@ impl ProjectRoot {
         records
     }
 
-    /// The newest record of an experiment, or of any, that `run` did not complete, or that cannot be read: whoever opens it is
-    /// told why. One of this machine comes before those that were imported.
+    /// The newest record of an experiment, or of any, that `run` did not complete, or that cannot be read: opening
+    /// that one says why. One of this machine comes before those that were imported.
     pub fn newest_unfinished(&self, experiment: Option<&str>, host: &Host) -> Option<PathBuf> {
         let here = provenance::machine(host);
         let is_of = |folder: &PathBuf| experiment.is_none_or(|name| folder.starts_with(self.records(name)));
-        let is_here = |of: &Manifest| provenance::differences(&provenance::machine(&of.host), &here).is_empty();
+        let is_here =
+            |manifest: &Manifest| provenance::differences(&provenance::machine(&manifest.host), &here).is_empty();
         let mut elsewhere = None;
         for folder in self.all_records().into_iter().rev().filter(is_of) {
             match Manifest::read(&folder) {
@@ -186,8 +188,8 @@ mod tests {
     #[test]
     fn a_damaged_record_is_not_passed_over_for_an_older_one() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = ProjectRoot { root: folder.path().to_owned() };
-        let records = place.records("x");
+        let project = ProjectRoot { root: folder.path().to_owned() };
+        let records = project.records("x");
         for (name, manifest) in [("1", Some("{}")), ("2", Some("{")), ("3", None)] {
             fs::create_dir_all(records.join(name)).expect("writable");
             if let Some(text) = manifest {
@@ -195,7 +197,7 @@ mod tests {
             }
         }
         assert_eq!(
-            place.newest_unfinished(Some("x"), &base::machine::host::describe()),
+            project.newest_unfinished(Some("x"), &base::machine::host::describe()),
             Some(records.join("2")),
             "3 is no record"
         );
@@ -204,9 +206,9 @@ mod tests {
     #[test]
     fn a_clock_of_the_year_12000_names_a_record_too() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = ProjectRoot { root: folder.path().to_owned() };
+        let project = ProjectRoot { root: folder.path().to_owned() };
         let far = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(316_516_500_000);
-        let record = place.new_record("x", &in_calendar(far)).expect("writable");
+        let record = project.new_record("x", &in_calendar(far)).expect("writable");
         assert!(record.file_name().is_some_and(|name| name.to_string_lossy().starts_with("99991230T")));
     }
 
@@ -216,20 +218,20 @@ mod tests {
         let inner = folder.path().join("a/experiments");
         fs::create_dir_all(&inner).expect("writable");
         fs::create_dir(folder.path().join("a/.perfrun")).expect("writable");
-        let place = ProjectRoot::of(&inner.join("x.yaml")).expect("a place");
-        assert_eq!(place.root, folder.path().join("a"));
-        assert_eq!(place.relative(&inner.join("m.onnx")), "experiments/m.onnx");
-        assert_eq!(place.relative(Path::new("/elsewhere/secret/m.onnx")), "m.onnx");
+        let project = ProjectRoot::of(&inner.join("x.yaml")).expect("a project");
+        assert_eq!(project.root, folder.path().join("a"));
+        assert_eq!(project.relative(&inner.join("m.onnx")), "experiments/m.onnx");
+        assert_eq!(project.relative(Path::new("/elsewhere/secret/m.onnx")), "m.onnx");
     }
 
     #[test]
     fn records_of_one_second_sort_by_time() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = ProjectRoot { root: folder.path().to_owned() };
+        let project = ProjectRoot { root: folder.path().to_owned() };
         let at = |milliseconds| jiff::Timestamp::from_millisecond(milliseconds).expect("in range");
         let made: Vec<PathBuf> = [0, 1, 2, 500, 999, 1000]
             .into_iter()
-            .map(|milliseconds| place.new_record("x", &at(1_700_000_000_000 + milliseconds)).expect("writable"))
+            .map(|milliseconds| project.new_record("x", &at(1_700_000_000_000 + milliseconds)).expect("writable"))
             .collect();
         assert!(made.is_sorted());
     }
@@ -237,13 +239,13 @@ mod tests {
     #[test]
     fn a_new_record_ignores_itself_in_git() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = ProjectRoot { root: folder.path().to_owned() };
+        let project = ProjectRoot { root: folder.path().to_owned() };
         let time = jiff::Timestamp::from_second(1_700_000_000).expect("in range");
-        let first = place.new_record("x", &time).expect("writable");
-        let second = place.new_record("x", &time).expect("writable");
+        let first = project.new_record("x", &time).expect("writable");
+        let second = project.new_record("x", &time).expect("writable");
         assert_ne!(first, second);
         assert!(first.file_name().is_some_and(|name| name.to_string_lossy().starts_with("20231114T221320Z-")));
         assert_eq!(fs::read_to_string(folder.path().join(".perfrun/.gitignore")).expect("written"), "*\n");
-        assert_eq!(place.newest_unfinished(None, &base::machine::host::describe()), None);
+        assert_eq!(project.newest_unfinished(None, &base::machine::host::describe()), None);
     }
 }

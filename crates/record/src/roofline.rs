@@ -50,9 +50,11 @@ pub struct Bandwidth {
     /// Threads inside an operator.
     pub threads: u32,
     /// What was gone through.
-    pub of: Stream,
+    #[serde(rename = "of")]
+    pub stream: Stream,
     /// Bytes that were gone through again and again.
-    pub of_bytes: u64,
+    #[serde(rename = "of_bytes")]
+    pub bytes: u64,
     /// Bytes read and written per second, of the fastest inference.
     pub bytes_per_s: f64,
 }
@@ -105,7 +107,7 @@ fn size_of_earlier_versions() -> u64 {
 pub struct Traffic {
     /// Weights of the nodes that multiply, each once.
     pub weights: f64,
-    /// What these nodes read and write beside.
+    /// What these nodes read and write in addition.
     pub activations: f64,
     /// The same of the node that has the most.
     pub largest_activations: f64,
@@ -128,7 +130,7 @@ impl Traffic {
     pub fn parts(&self) -> impl Iterator<Item = (Stream, f64, u64)> {
         let weights = (Stream::Weights, self.weights, size_class(self.weights));
         let activations = (Stream::Activations, self.activations, size_class(self.largest_activations));
-        [weights, activations].into_iter().filter_map(|(of, bytes, within)| Some((of, bytes, within?)))
+        [weights, activations].into_iter().filter_map(|(stream, bytes, within)| Some((stream, bytes, within?)))
     }
 }
 

@@ -7,7 +7,7 @@ use worker::measure::Samples;
 
 pub(crate) const DURATION: &str = "dur_ns";
 
-/// What is decoded stands beside what is kept.
+/// Decoded values take memory in addition to what is kept.
 const ROWS_AT_A_TIME: usize = 64 << 10;
 
 /// Where the values of a column stand in the samples of a run.
@@ -33,11 +33,13 @@ pub(crate) fn values(parts: Vec<Samples>) -> Vec<(&'static str, Values)> {
     let mut parts = parts;
     let column = |(name, column): (&'static str, Column)| {
         let values: Values = match column {
-            Column::U32(of) => parts.iter_mut().flat_map(|part| std::mem::take(of(part))).collect::<Vec<u32>>().into(),
-            Column::U64(of) => parts.iter_mut().flat_map(|part| of(part).clone()).collect::<Vec<u64>>().into(),
-            Column::Optional(of) => {
+            Column::U32(field) => {
+                parts.iter_mut().flat_map(|part| std::mem::take(field(part))).collect::<Vec<u32>>().into()
+            }
+            Column::U64(field) => parts.iter_mut().flat_map(|part| field(part).clone()).collect::<Vec<u64>>().into(),
+            Column::Optional(field) => {
                 let each = parts.iter_mut().flat_map(|part| {
-                    let (samples, values) = (part.len(), std::mem::take(of(part)));
+                    let (samples, values) = (part.len(), std::mem::take(field(part)));
                     (0..samples).map(move |sample| values.get(sample).copied())
                 });
                 each.collect::<Vec<Option<u64>>>().into()
@@ -64,10 +66,10 @@ pub(crate) fn read(file: &ParquetFile, rows: Range<usize>) -> Result<Samples, Fi
 
 fn take(part: &Table, name: &str, column: Column, samples: &mut Samples) -> Result<(), TableError> {
     match column {
-        Column::U32(of) => of(samples).extend_from_slice(part.u32_slice(name)?),
-        Column::U64(of) => of(samples).extend_from_slice(part.u64_slice(name)?),
+        Column::U32(field) => field(samples).extend_from_slice(part.u32_slice(name)?),
+        Column::U64(field) => field(samples).extend_from_slice(part.u64_slice(name)?),
         // Records of earlier versions lack what came later.
-        Column::Optional(of) if part.has(name) => of(samples).extend(part.known_u64s(name)?),
+        Column::Optional(field) if part.has(name) => field(samples).extend(part.known_u64s(name)?),
         Column::Optional(_) => {}
     }
     Ok(())

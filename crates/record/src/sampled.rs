@@ -53,7 +53,7 @@ impl Sampled<'_> {
     }
 
     /// Time in which the samples that statistics use were taken, from the first to the last of each slice, gaps
-    /// between samples included and the others' slices not, in nanoseconds.
+    /// between samples included and slices of other workers excluded, in nanoseconds.
     pub fn active_ns(&self) -> u64 {
         self.slice_ranges().into_iter().map(|range| self.measured.part_span_ns(range)).sum()
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::journal::{Arm, StoredRun};
-use super::on_disk::Place;
+use super::journal::{RunKind, StoredRun};
+use super::on_disk::Location;
 use super::sample_columns::{self, DURATION};
 use super::sample_summary::SampleSummary;
 use super::sampled::Sampled;
@@ -31,7 +31,7 @@ const DURATIONS_AT_A_TIME: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum Phase {
-    Pilot = 0,
+    Rehearsal = 0,
     Warmup = 1,
     LateWarmup = 2,
     Measure = 3,
@@ -42,17 +42,17 @@ enum Phase {
 /// One run after the other is in memory.
 pub(super) fn write(path: &Path, runs: &mut [StoredRun]) -> Result<(), StoreError> {
     let mut unreadable = None;
-    let mut places = Vec::with_capacity(runs.len());
+    let mut row_ranges = Vec::with_capacity(runs.len());
     let written = write_with(path, |file| {
         table::write_groups(file, |put| {
             let mut rows = Rows::default();
             for (run, number) in runs.iter().zip(0_u32..) {
                 let samples = run.samples().map_err(|error| {
-                    // Told in place of the table's own error.
+                    // Reported instead of the table's own error.
                     unreadable.get_or_insert(error);
                     TableError(String::new())
                 })?;
-                places.push(rows.add(run.arm, number, &samples, put)?);
+                row_ranges.push(rows.add(run.kind, number, &samples, put)?);
             }
             rows.put(put)
         })
@@ -62,10 +62,10 @@ pub(super) fn write(path: &Path, runs: &mut [StoredRun]) -> Result<(), StoreErro
     }
     written?;
     let file = Arc::new(ParquetFile::of(path)?);
-    let has_samples = |(_, place): &(&mut StoredRun, [Range<usize>; 2])| place.iter().any(|rows| !rows.is_empty());
-    for (run, place) in runs.iter_mut().zip(places).filter(has_samples) {
+    let has_samples = |(_, ranges): &(&mut StoredRun, [Range<usize>; 2])| ranges.iter().any(|rows| !rows.is_empty());
+    for (run, ranges) in runs.iter_mut().zip(row_ranges).filter(has_samples) {
         let summary = run.summary().into_owned();
-        run.leave_at(summary, Place::Rows(file.clone(), place));
+        run.leave_at(summary, Location::Rows(file.clone(), ranges));
     }
     Ok(())
 }
@@ -85,13 +85,13 @@ impl Rows {
     /// Adds the samples of a run, and says in which rows its halves are.
     fn add(
         &mut self,
-        arm: Arm,
+        kind: RunKind,
         run: u32,
         samples: &Sampled<'_>,
         put: &mut dyn FnMut(Table) -> Result<(), TableError>,
     ) -> Result<[Range<usize>; 2], TableError> {
         let late = samples.late_warmup as usize;
-        let before = if arm == Arm::Pilot { Phase::Pilot } else { Phase::Warmup };
+        let before = if kind == RunKind::Rehearsal { Phase::Rehearsal } else { Phase::Warmup };
         let counted = |sample| if sample < late { Phase::LateWarmup } else { Phase::Measure };
         let warmup = self.add_half(run, &samples.warmup, &|_| before, put)?;
         Ok([warmup, self.add_half(run, &samples.measured, &counted, put)?])
@@ -208,7 +208,7 @@ impl Found<'_> {
         };
         let found: Vec<_> = pending.into_par_iter().map(summary).collect();
         for (run, rows, summary) in found {
-            self.runs[run].leave_at(summary, Place::Rows(self.file.clone(), rows));
+            self.runs[run].leave_at(summary, Location::Rows(self.file.clone(), rows));
         }
     }
 }
@@ -230,7 +230,7 @@ mod tests {
         };
         let data = RunData { warmup: samples(warmup, 7), measured: samples(counted, 11), ..RunData::default() };
         let cell = "0123456789abcdef".parse().unwrap();
-        StoredRun { data, ..StoredRun::not_started(cell, Arm::Main, number, 0, Outcome::Completed) }
+        StoredRun { data, ..StoredRun::not_started(cell, RunKind::Main, number, 0, Outcome::Completed) }
     }
 
     #[test]

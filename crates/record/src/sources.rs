@@ -19,7 +19,7 @@ const APART: [&str; 3] = ["docs", "reports", "experiments"];
 /// More files than these are stored by the folder at the top that holds them.
 const MOST_FILES: usize = 200;
 
-/// So many digits of an object's name tell it from others.
+/// So many digits of an object's name distinguish it from others.
 const DIGITS: usize = 16;
 
 /// Tracked files by what they held when a record began.
@@ -160,25 +160,25 @@ mod tests {
 
     #[test]
     fn what_changed_is_named() {
-        let of = |files: &[(&str, &str)]| CommandSources::default().elsewhere(&objects(files));
-        let then = of(&[("a.c", "1"), ("b.c", "2")]);
-        assert_eq!(then.changed(&of(&[("a.c", "1"), ("b.c", "2")])), None);
-        assert_eq!(then.changed(&of(&[("a.c", "1"), ("b.c", "3")])).as_deref(), Some("b.c"));
-        assert_eq!(then.changed(&of(&[("a.c", "1"), ("c.c", "3")])).as_deref(), Some("b.c and 1 more"));
+        let listing = |files: &[(&str, &str)]| CommandSources::default().elsewhere(&objects(files));
+        let then = listing(&[("a.c", "1"), ("b.c", "2")]);
+        assert_eq!(then.changed(&listing(&[("a.c", "1"), ("b.c", "2")])), None);
+        assert_eq!(then.changed(&listing(&[("a.c", "1"), ("b.c", "3")])).as_deref(), Some("b.c"));
+        assert_eq!(then.changed(&listing(&[("a.c", "1"), ("c.c", "3")])).as_deref(), Some("b.c and 1 more"));
     }
 
     /// A tree of another size is compared in the form of the record: by file or by folder.
     #[test]
     fn many_files_are_told_by_their_folder() {
-        let of = |count: usize, object: &str| -> BTreeMap<String, String> {
+        let objects_of = |count: usize, object: &str| -> BTreeMap<String, String> {
             (0..count).map(|number| (format!("src/{number}.c"), object.to_owned())).collect()
         };
-        let by_file = CommandSources { files: of(MOST_FILES, "1"), ..CommandSources::default() };
-        assert_eq!(by_file.changed(&by_file.elsewhere(&of(MOST_FILES, "1"))), None);
-        assert_eq!(by_file.changed(&by_file.elsewhere(&of(MOST_FILES + 1, "1"))).as_deref(), Some("src/200.c"));
-        let by_folder = CommandSources { files: by_folder(of(300, "1")), ..CommandSources::default() };
-        assert_eq!(by_folder.changed(&by_folder.elsewhere(&of(300, "1"))), None);
-        assert_eq!(by_folder.changed(&by_folder.elsewhere(&of(300, "2"))).as_deref(), Some("src/"));
+        let by_file = CommandSources { files: objects_of(MOST_FILES, "1"), ..CommandSources::default() };
+        assert_eq!(by_file.changed(&by_file.elsewhere(&objects_of(MOST_FILES, "1"))), None);
+        assert_eq!(by_file.changed(&by_file.elsewhere(&objects_of(MOST_FILES + 1, "1"))).as_deref(), Some("src/200.c"));
+        let by_folder = CommandSources { files: by_folder(objects_of(300, "1")), ..CommandSources::default() };
+        assert_eq!(by_folder.changed(&by_folder.elsewhere(&objects_of(300, "1"))), None);
+        assert_eq!(by_folder.changed(&by_folder.elsewhere(&objects_of(300, "2"))).as_deref(), Some("src/"));
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub(super) const COMPLETE: &str = "complete.json";
 /// SHA-256 of each file as hex, by its path below the record's folder.
 pub(crate) type Sums = BTreeMap<String, String>;
 
-/// The sums of everything that stands beside the mark of completeness, which holds them.
-pub(super) fn of(folder: &Path) -> Result<Sums, StoreError> {
+/// The sums of everything but the mark of completeness, which holds them.
+pub(super) fn of_record(folder: &Path) -> Result<Sums, StoreError> {
     let mut sums = Sums::new();
     for path in summed(folder) {
         sums.insert(path.clone(), sum(folder, &path)?);
@@ -69,7 +69,7 @@ mod tests {
         for name in ["manifest.json", "runs.parquet", "complete.json", "journal/a.json", "report.md"] {
             std::fs::write(path(name), name).unwrap();
         }
-        let sums = of(folder.path()).unwrap();
+        let sums = of_record(folder.path()).unwrap();
         assert_eq!(sums.keys().collect::<Vec<_>>(), ["manifest.json", "runs.parquet"]);
         let refused = || verify(folder.path(), &sums).unwrap_err().to_string();
         std::fs::write(path("complete.json"), "sums").unwrap();

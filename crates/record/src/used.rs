@@ -1,11 +1,11 @@
-//! What a record was made of: specification, models, data, libraries, machines, sessions.
+//! What a record was made of: specification, models, data, libraries, machines, invocations.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use base::machine::host::Host;
-use base::machine::kernel::Load;
+use base::machine::kernel::LoadAverage;
 use onnx::Stored;
 use onnx::cost::Moved;
 
@@ -19,11 +19,12 @@ pub struct MachineUsed {
     pub host: Host,
     /// Threads of cells whose variant does not set them.
     pub default_threads: u32,
-    /// Processors' worth of time that other processes used just before.
-    pub others_cpus: f64,
-    /// What the kernel said of its load then.
-    #[serde(default)]
-    pub load: Option<Load>,
+    /// Background load just before: processors' worth of time that other processes used.
+    #[serde(rename = "others_cpus")]
+    pub background_cpus: f64,
+    /// The kernel's load average then.
+    #[serde(default, rename = "load")]
+    pub load_average: Option<LoadAverage>,
 }
 
 /// The specification's file.
@@ -46,7 +47,7 @@ pub struct ModelFile {
     pub path: String,
     /// SHA-256 as hex.
     pub sha256: String,
-    /// SHA-256 of each file by its path relative to the root, where weights stand in files beside the model.
+    /// SHA-256 of each file by its path relative to the root, where weights stand in files next to the model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, String>,
     /// Size in bytes.
@@ -106,9 +107,9 @@ pub struct DatasetFile {
 /// A library that the workers opened: ONNX Runtime, or a plug-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeUsed {
-    /// Its version: in the manifest from its file name, else from its own mouth.
+    /// Its version: in the manifest from its file name, else as the library itself reports it.
     pub version: Option<String>,
-    /// Its build description, from its own mouth.
+    /// Its build description, as the library itself reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// The package that it comes in, where perfrun fetched it.
@@ -123,12 +124,12 @@ pub struct RuntimeUsed {
     pub sha256: String,
 }
 
-/// One invocation.
+/// One start of perfrun that added to a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct Invocation {
     /// When it began: UTC, RFC 3339, whole seconds.
     pub started: String,
-    /// Hash of the boot: two sessions with the same one shared everything that a reboot changes.
+    /// Hash of the boot: two invocations with the same one shared everything that a reboot changes.
     pub boot: Option<String>,
     /// The command line, paths relative to the root.
     pub command: String,

@@ -1,10 +1,10 @@
-//! What disturbed the runs from outside, in one line: by its cause, in place of a warning for each of its symptoms.
+//! What disturbed the runs from outside, in one line: by its cause, instead of a warning for each of its symptoms.
 
 use super::format::percent;
 use base::code;
 use base::metric::{self, Metric};
 use base::wording::count;
-use judge::results::{Disturbed, Results, beside as load_beside};
+use judge::results::{Disturbed, Results, background_load};
 
 /// One run in so many is worth a line; so is whatever weakens a cell.
 const RARE: u32 = 20;
@@ -15,15 +15,15 @@ const MOST_NAMED: usize = 2;
 /// What takes a processor away.
 const TAKERS: [Metric; 3] = [metric::OTHER_CPU, metric::STEAL, metric::QUOTA_STOPS];
 
-/// What runs whose processor was taken have in common: told where nobody is known to have taken it.
+/// What runs whose processor was taken have in common: reported where nobody is known to have taken it.
 const SYMPTOMS: [Metric; 2] = [metric::PREEMPTIONS, metric::PRESSURE_CPU];
 
 /// `other processes used 0.60 of a core in 21 of 104 runs`; `None` where nothing disturbed the runs that matters.
 pub fn cause(results: &Results) -> Option<String> {
-    let told = results.disturbances.iter().filter(|found| matters(results, found));
+    let mattering = results.disturbances.iter().filter(|found| matters(results, found));
     let is_one_of = |metrics: &[Metric], found: &Disturbed| metrics.iter().any(|metric| metric.name == found.metric);
     let (symptoms, mut causes): (Vec<&Disturbed>, Vec<&Disturbed>) =
-        told.partition(|found| is_one_of(&SYMPTOMS, found));
+        mattering.partition(|found| is_one_of(&SYMPTOMS, found));
     // Those first that a cell is called disturbed for.
     causes.sort_by_key(|found| std::cmp::Reverse((weakens(results, found), found.runs)));
     if !causes.iter().any(|found| is_one_of(&TAKERS, found)) {
@@ -31,11 +31,11 @@ pub fn cause(results: &Results) -> Option<String> {
         causes.extend(symptoms.into_iter().max_by_key(|found| found.runs));
     }
     causes.truncate(MOST_NAMED);
-    let told = |found: &&Disturbed| {
+    let words = |found: &&Disturbed| {
         let what = what(found, results.measured.processors)?;
         Some(format!("{what} in {} of {}", found.runs, count(found.of.into(), "run")))
     };
-    let parts: Vec<String> = causes.iter().map(told).collect::<Option<_>>()?;
+    let parts: Vec<String> = causes.iter().map(words).collect::<Option<_>>()?;
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -83,20 +83,20 @@ fn cores(cores: f64) -> String {
     if cores < 0.995 { format!("{cores:.2} of a core") } else { format!("{cores:.1} cores") }
 }
 
-/// `beside other load (0.98 of a core)`: for what a number or an answer holds.
-pub fn beside(used: f64) -> String {
-    format!("beside other load ({})", cores(used))
+/// `under background load (0.98 of a core)`: for what a number or an answer holds.
+pub(crate) fn under_background_load(used: f64) -> String {
+    format!("under background load ({})", cores(used))
 }
 
-/// A verdict with the condition for which it holds: `1.18x [1.17, 1.19] faster (other load)`.
+/// A verdict with the condition for which it holds: `1.18x [1.17, 1.19] faster (background load)`.
 pub(crate) fn conditional(verdict: String, has_load: bool) -> String {
-    if has_load { format!("{verdict} (other load)") } else { verdict }
+    if has_load { format!("{verdict} (background load)") } else { verdict }
 }
 
 /// For what the record holds, a sentence; nothing where most of its runs had the machine for themselves.
 pub(crate) fn condition(results: &Results) -> Option<String> {
-    let used = cores(load_beside(&results.cells)?);
+    let used = cores(background_load(&results.cells)?);
     Some(format!(
-        "Most runs met other load ({used}), so times, verdicts and answers hold beside that load, and a quiet machine may give others."
+        "Most runs met background load ({used}), so times, verdicts and answers hold under that load, and may differ on a quiet machine."
     ))
 }

@@ -41,13 +41,13 @@ impl<'a> Composed<'a> {
         self.render_only(&formats, &[])
     }
 
-    /// The files of these formats alone; `beside` are those that lie there already.
+    /// The files of these formats alone; `existing` are those that lie there already.
     ///
     /// # Errors
     ///
     /// As [`Composed::render`].
-    pub fn render_only(&self, formats: &[Format], beside: &[Format]) -> Result<Rendered, ReportError> {
-        let has_html = formats.iter().chain(beside).any(|format| format.is_whole_page());
+    pub fn render_only(&self, formats: &[Format], existing: &[Format]) -> Result<Rendered, ReportError> {
+        let has_html = formats.iter().chain(existing).any(|format| format.is_whole_page());
         let page: OnceCell<Page<'_>> = OnceCell::new();
         let page = || page.get_or_init(|| Page { has_html, ..self.page() });
         let content = |format: &Format| match format.source {
@@ -59,7 +59,7 @@ impl<'a> Composed<'a> {
         Ok(Rendered { files, plots: shows_figures.then(|| named(self.plots().of_first_page())) })
     }
 
-    /// The first page without what lies beside it: links and figures.
+    /// The first page without what lies next to it: links and figures.
     ///
     /// # Errors
     ///

@@ -218,9 +218,9 @@ impl Column {
     }
 }
 
-/// `41.2 ms`: a measured value with three significant digits, in the unit that fits it and what stands beside it.
-pub fn measured(unit: Unit, value: f64, beside: Option<f64>) -> String {
-    let scale = scale(unit, beside.into_iter().chain([value]));
+/// `41.2 ms`: a measured value with three significant digits, in the unit that fits it and the value next to it.
+pub fn measured(unit: Unit, value: f64, same_scale: Option<f64>) -> String {
+    let scale = scale(unit, same_scale.into_iter().chain([value]));
     let scaled = value / scale.factor;
     let text = fixed(scaled, significant_decimals(scaled, DIGITS_WITHOUT_INTERVAL).max(0));
     scale.joined(&text)

@@ -130,7 +130,7 @@ impl Format {
         self.name == "html"
     }
 
-    /// The page that points to figures in files beside it.
+    /// The page that points to figures in files next to it.
     pub(super) fn is_first_page(self) -> bool {
         self.name == "md"
     }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn names_and_files_are_unique() {
-        let unique = |of: fn(Format) -> &'static str| Format::all().map(of).collect::<BTreeSet<_>>().len();
+        let unique = |name: fn(Format) -> &'static str| Format::all().map(name).collect::<BTreeSet<_>>().len();
         assert_eq!((unique(|format| format.name), unique(|format| format.file)), (FORMATS.len(), FORMATS.len()));
         assert!(Format::all().all(|format| Format::named(format.name) == Some(format)));
     }

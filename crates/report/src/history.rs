@@ -36,24 +36,24 @@ pub fn lines(history: &History) -> Vec<Line> {
             course: course_in_letters(series),
             first: format::measured(unit, first, Some(last)),
             last: format::measured(unit, last, Some(first)),
-            sessions: series.sessions.map_or_else(String::new, |of| over_sessions(unit, &of)),
+            sessions: series.sessions.map_or_else(String::new, |estimated| over_sessions(unit, &estimated)),
             changes: changes.collect(),
         })
     };
     history.series.iter().zip(names).filter_map(line).collect()
 }
 
-fn over_sessions(unit: Unit, of: &Estimated) -> String {
-    let estimate = of.estimate(CONFIDENCE);
+fn over_sessions(unit: Unit, estimated: &Estimated) -> String {
+    let estimate = estimated.estimate(CONFIDENCE);
     let column = Column::fit(unit, [&estimate]);
     let (value, ends) = column.with_ends(&estimate);
-    format!("{} {} of {}", column.scale.joined(&value), ends.unwrap_or_default(), of.n)
+    format!("{} {} of {}", column.scale.joined(&value), ends.unwrap_or_default(), estimated.n)
 }
 
 /// `+10 % in 8c41f02..9c02d7e`.
-fn words(history: &History, series: &Series, of: &Change) -> String {
+fn words(history: &History, series: &Series, found: &Change) -> String {
     let name = |index: usize| history.points[series.values[index].point].name.as_str();
-    format!("{} in {}..{}", change(of.ratio - 1.0, None), name(of.after), name(of.at))
+    format!("{} in {}..{}", change(found.ratio - 1.0, None), name(found.after), name(found.at))
 }
 
 /// What cells are called: their names on the axes on which they differ, and that of their model.
@@ -137,7 +137,11 @@ pub fn course(history: &History, series: &Series, name: &str, link: Option<&dyn 
         changes: series
             .changes
             .iter()
-            .map(|of| CourseChange { at: of.at, words: change(of.ratio - 1.0, None), is_worse: of.is_worse })
+            .map(|found| CourseChange {
+                at: found.at,
+                words: change(found.ratio - 1.0, None),
+                is_worse: found.is_worse,
+            })
             .collect(),
     }
 }

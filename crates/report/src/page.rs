@@ -9,7 +9,6 @@ mod answer;
 mod bounds;
 mod cells;
 mod check;
-mod contest;
 mod facts;
 mod judged;
 pub mod load;
@@ -20,6 +19,7 @@ mod outputs;
 mod pivots;
 mod printed;
 mod profile;
+mod ranking;
 mod reader;
 mod said;
 mod table;
@@ -101,9 +101,9 @@ pub struct Page<'a> {
     pub tradeoffs_left_out: Option<String>,
     /// All other tables, by the part of the page that they stand in.
     pub sections: Vec<Section>,
-    /// Figures by their place: `speedup`, `profile`, `varied`, `distributions`, `control`, `timelines`.
+    /// Figures by their section: `speedup`, `profile`, `varied`, `distributions`, `control`, `timelines`.
     pub figures: Figures,
-    /// The latency of each cell beside its baseline's, by the `id` of the cell.
+    /// The latency of each cell against its baseline's, by the `id` of the cell.
     pub against: BTreeMap<String, Against>,
     /// A test case for each cell and each goal.
     pub test_cases: Vec<TestCase>,
@@ -111,9 +111,9 @@ pub struct Page<'a> {
     pub methods: Vec<String>,
     /// How to get a number again from the samples; `None` where there is none yet.
     pub check: Option<check::Check>,
-    /// Whether `report.html` is written beside this page.
+    /// Whether `report.html` is written next to this page.
     pub has_html: bool,
-    /// Whether `results.json` and the figures are written beside this page.
+    /// Whether `results.json` and the figures are written next to this page.
     pub has_files: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct Page<'a> {
 pub struct Section {
     /// The part of the page that it stands in: `comparisons`, `accuracy`, `profile`, `metrics`, `environment`.
     pub part: &'static str,
-    /// What others point to.
+    /// What links point to.
     pub id: String,
     /// Its heading.
     pub title: String,
@@ -161,7 +161,7 @@ pub struct Figures {
 }
 
 impl<'a> Page<'a> {
-    /// All that is told of these results.
+    /// All that is reported of these results.
     pub fn new(results: &'a Results, plots: &Plots) -> Self {
         let reader = &Reader::new(results);
         let mut sections = Vec::from_iter(across::section(reader, plots));

@@ -1,5 +1,5 @@
-//! Whether what results claim holds in others of the same specification: every verdict against a baseline, every score, every
-//! goal and every choice.
+//! Whether what results claim holds in other results of the same specification: every verdict against a baseline, every
+//! score, every goal and every choice.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use base::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, PEAK_RSS,
 use experiment::{Axis, AxisMap, telling_axes};
 use judge::compare::GoalOutcome;
 use judge::diff::{Changes, DiffOptions, FORMAT, Reason, Row, Side, SideSeen, Standing, changes, diff, standing};
-use judge::results::{self, Comparison, Contest, Kind, Place, Results, Status, schema_of};
+use judge::results::{self, Comparison, Kind, Ranking, Results, Status, Topic, schema_of};
 use plan::CellId;
 use record::provenance::frame_names;
 use statistics::{Claim, Verdict};
@@ -77,7 +77,7 @@ impl Reproduction {
         self.claims.iter().filter(|claim| claim.standing == standing).count()
     }
 
-    /// Some claim does not hold, or nothing could be told.
+    /// Some claim does not hold, or nothing could be decided.
     pub fn fails(&self) -> bool {
         self.count(Standing::Fails) > 0 || (!self.claims.is_empty() && self.count(Standing::Holds) == 0)
     }
@@ -105,9 +105,10 @@ impl<'a> Names<'a> {
     /// `mlp/b1/int8 against fp32`.
     fn pair(&self, cell: CellId, baseline: CellId) -> String {
         let other = match (self.cells.get(&cell), self.cells.get(&baseline)) {
-            (Some(one), Some(other)) => {
-                let differ: Vec<Axis> = Axis::ALL.into_iter().filter(|axis| one[*axis] != other[*axis]).collect();
-                other.on(&differ)
+            (Some(cell_names), Some(baseline_names)) => {
+                let differ: Vec<Axis> =
+                    Axis::ALL.into_iter().filter(|axis| cell_names[*axis] != baseline_names[*axis]).collect();
+                baseline_names.on(&differ)
             }
             _ => baseline.to_string(),
         };
@@ -119,7 +120,7 @@ impl<'a> Names<'a> {
 fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
     let key = |row: &'_ Comparison| (row.cell, row.baseline, row.metric.key());
     let known: HashMap<_, &Comparison> = here.comparisons.iter().map(|row| (key(row), row)).collect();
-    let one = |row: &Comparison| {
+    let checked = |row: &Comparison| {
         let claimed = row.verdict;
         let other = known.get(&key(row)).map(|other| (*other, other.verdict));
         let standing = match other {
@@ -135,9 +136,9 @@ fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checke
             standing,
         })
     };
-    // How much memory a process takes at most is told beside its speed, and no claim of its own.
+    // Peak memory is reported with the speed, and is no claim of its own.
     let is_claim = |row: &&Comparison| row.metric != MetricReference::of(&PEAK_RSS);
-    there.comparisons.iter().filter(is_claim).filter_map(one).collect()
+    there.comparisons.iter().filter(is_claim).filter_map(checked).collect()
 }
 
 fn ratio(row: &Comparison, verdict: Verdict) -> String {
@@ -151,12 +152,12 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Vec<Checked> {
     // Scores depend on files and data, and on nothing of the frame.
     let allowed = frame_names().into_iter().map(str::to_owned).collect();
     let terms = DiffOptions { metrics: metrics.to_vec(), allowed, judges_unchanged: true, ..DiffOptions::default() };
-    let mut told = BTreeSet::new();
-    let one = |row: Row| {
+    let mut seen = BTreeSet::new();
+    let checked = |row: Row| {
         let before = row.baseline?;
         let variant = row.names.clone().without_input();
-        let told_by: Vec<Axis> = names.axes.iter().copied().filter(|axis| variant[*axis] != Axis::ABSENT).collect();
-        if !told.insert((variant.clone(), row.metric.to_string())) {
+        let naming_axes: Vec<Axis> = names.axes.iter().copied().filter(|axis| variant[*axis] != Axis::ABSENT).collect();
+        if !seen.insert((variant.clone(), row.metric.to_string())) {
             return None;
         }
         let standing = match (row.verdict.map(Verdict::claim), &row.reason) {
@@ -165,20 +166,21 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Vec<Checked> {
             (Some(Claim::Nothing), _) => Standing::Open,
             (None, _) => Standing::Absent,
         };
-        let value = |of: judge::results::Estimated| score(row.metric.metric, of.value, of.n as usize);
+        let value =
+            |estimated: judge::results::Estimated| score(row.metric.metric, estimated.value, estimated.n as usize);
         Some(Checked {
-            of: variant.on(&told_by),
+            of: variant.on(&naming_axes),
             what: row.metric.to_string(),
             there: value(before),
             here: row.candidate.map_or_else(|| "-".to_owned(), value),
             standing,
         })
     };
-    diff(there, here, &terms).rows.into_iter().filter_map(one).collect()
+    diff(there, here, &terms).rows.into_iter().filter_map(checked).collect()
 }
 
 fn goals(there: &Results, here: &Results) -> Vec<Checked> {
-    let one = |(index, goal): (usize, &judge::results::GoalCheck)| {
+    let checked = |(index, goal): (usize, &judge::results::GoalCheck)| {
         // The specification is the same, and so is their order.
         let found =
             here.goals.get(index).filter(|other| other.check.metric == goal.check.metric).map(|other| other.outcome);
@@ -197,14 +199,14 @@ fn goals(there: &Results, here: &Results) -> Vec<Checked> {
             standing,
         })
     };
-    there.goals.iter().enumerate().filter_map(one).collect()
+    there.goals.iter().enumerate().filter_map(checked).collect()
 }
 
 /// Cells of an answer that are equivalent to each other there: so is every pair of them here.
 fn sets(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
     let evidence = |results: &'_ Results| -> Vec<Comparison> {
-        let contests = results.choice.iter().flat_map(|choice| &choice.contests);
-        contests.flat_map(|contest| contest.evidence.iter().cloned()).collect()
+        let rankings = results.choice.iter().flat_map(|choice| &choice.rankings);
+        rankings.flat_map(|ranking| ranking.evidence.iter().cloned()).collect()
     };
     let here = evidence(here);
     let of_set = |claim: &results::Claim| {
@@ -227,24 +229,25 @@ fn sets(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
             standing,
         }
     };
-    let is_told = |claim: &results::Claim| {
+    let is_compared = |claim: &results::Claim| {
         let mut rows = there.compared_by(claim.metric);
         rows.any(|row| claim.cells == [row.cell, row.baseline] || claim.cells == [row.baseline, row.cell])
     };
-    let is_set = |claim: &&results::Claim| claim.kind == Kind::Equivalent && matches!(claim.place, Place::Answer(_));
-    there.claims.iter().filter(is_set).filter(|claim| !is_told(claim)).map(of_set).collect()
+    let is_set = |claim: &&results::Claim| claim.kind == Kind::Equivalent && matches!(claim.topic, Topic::Answer(_));
+    there.claims.iter().filter(is_set).filter(|claim| !is_compared(claim)).map(of_set).collect()
 }
 
 /// What is best among cells that could stand in for each other, where that was one cell.
 fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
-    let contests = |results: &'_ Results| -> Vec<Contest> {
-        results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| choice.contests.clone()).collect()
+    let rankings = |results: &'_ Results| -> Vec<Ranking> {
+        results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| choice.rankings.clone()).collect()
     };
-    let here = contests(here);
-    let one = |contest: Contest| {
-        let [best] = &contest.best[..] else { return None };
-        let entrants = |of: &Contest| of.entrants.iter().map(|entrant| entrant.cell).collect::<Vec<_>>();
-        let found = here.iter().find(|other| entrants(other) == entrants(&contest));
+    let here = rankings(here);
+    let checked = |ranking: Ranking| {
+        let [best] = &ranking.best[..] else { return None };
+        let candidates =
+            |ranking: &Ranking| ranking.candidates.iter().map(|candidate| candidate.cell).collect::<Vec<_>>();
+        let found = here.iter().find(|other| candidates(other) == candidates(&ranking));
         let standing = match found.map(|found| found.best.as_slice()) {
             None | Some([]) => Standing::Absent,
             Some([found]) if found == best => Standing::Holds,
@@ -254,7 +257,7 @@ fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
         };
         let paths = |ids: &[CellId]| list(&ids.iter().map(|id| names.cell(*id)).collect::<Vec<_>>());
         Some(Checked {
-            of: format!("the best of {} cells", contest.entrants.len()),
+            of: format!("the best of {} cells", ranking.candidates.len()),
             what: "choice".to_owned(),
             there: names.cell(*best),
             here: found
@@ -263,5 +266,5 @@ fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
             standing,
         })
     };
-    contests(there).into_iter().filter_map(one).collect()
+    rankings(there).into_iter().filter_map(checked).collect()
 }

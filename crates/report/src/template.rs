@@ -20,11 +20,11 @@ use super::ReportError;
 use super::formats::{Format, Source};
 use base::printable::{printable, printable_line};
 
-/// How minijinja is told which texts to escape as what.
+/// How minijinja learns which texts to escape as what.
 const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
-/// What templates include besides each other, embedded in the program.
+/// What templates include in addition to each other, embedded in the program.
 const PARTS: [(&str, &str); 13] = [
     ("report.css", include_str!("templates/report.css")),
     ("sort.js", include_str!("templates/sort.js")),
@@ -55,7 +55,7 @@ pub(crate) fn render<T: Serialize>(name: &str, page: &T) -> Result<String, Repor
 fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    // Errors know their place in the text, in a release build too.
+    // Errors know their position in the text, in a release build too.
     environment.set_debug(true);
     environment
         .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?);

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use crate::format::{list, percent, ratio};
-use judge::results::{BesideOthers, Together, interval};
+use judge::results::{ConcurrentCell, Together, interval};
 use plan::CellId;
 
-/// `cpu and webgpu: cells run at the same time; beside each other their values are within 0.8 % of those alone (8 blocks)`.
+/// `cpu and webgpu: cells run at the same time; their values are within 0.8 % of those measured alone (8 blocks)`.
 pub fn found(trial: &Together, path: &dyn Fn(CellId) -> String) -> String {
     let devices = list(&trial.devices);
     if let Some(problem) = &trial.problem {
@@ -23,20 +23,16 @@ pub fn found(trial: &Together, path: &dyn Fn(CellId) -> String) -> String {
         };
         let apart = percent(most(|ratio| (ratio - 1.0).abs()));
         return format!(
-            "{devices}: cells run at the same time; beside each other their values are within {apart} of those alone ({blocks} blocks)"
+            "{devices}: cells run at the same time; their values are within {apart} of those measured alone ({blocks} blocks)"
         );
     }
     let open = trial.tried.iter().filter(|tried| !tried.verdict.is_equivalent());
     // What was decided says more than what is open, however large.
-    let rank = |tried: &&BesideOthers| (tried.verdict.is_difference(), tried.ratio.value.ln().abs());
-    let worst = open.max_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(Ordering::Equal));
+    let rank = |tried: &&ConcurrentCell| (tried.verdict.is_difference(), tried.ratio.value.ln().abs());
+    let worst = open.max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(Ordering::Equal));
     let worst = worst.map_or(String::new(), |tried| {
         let took = ratio(tried.ratio.value, interval(tried.ratio.low, tried.ratio.high));
-        format!(
-            "; beside the others {} of {} is {took} of that alone ({blocks} blocks)",
-            tried.metric,
-            path(tried.cell)
-        )
+        format!("; run together, {} of {} is {took} of that alone ({blocks} blocks)", tried.metric, path(tried.cell))
     });
     format!("{devices}: not at the same time{worst}")
 }

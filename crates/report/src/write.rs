@@ -52,14 +52,14 @@ fn remove_stale_plots(folder: &Path, current: &[(String, String)]) -> io::Result
     Ok(())
 }
 
-/// Whether a page of the user's own, beside the figure, shows it.
+/// Whether a page of the user's own, next to the figure, shows it.
 fn is_shown(plot: &Path) -> bool {
     /// A page is text that somebody reads.
     const MOST_BYTES: u64 = 1 << 20;
     let (Some(folder), Some(name)) = (plot.parent(), plot.file_name().and_then(|name| name.to_str())) else {
         return false;
     };
-    let is_own = |path: &PathBuf| Format::all().all(|format| path.file_name().is_none_or(|own| own != format.file));
+    let is_own = |path: &PathBuf| Format::all().all(|format| path.file_name().is_none_or(|name| name != format.file));
     let is_page = |path: &PathBuf| {
         let is_svg = path.extension().is_some_and(|extension| extension == "svg");
         !is_svg && is_own(path) && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES)

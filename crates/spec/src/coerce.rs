@@ -35,7 +35,7 @@ fn value(node: &Node, shapes: &[&'static Value]) -> Value {
 
 fn scalar(scalar: &Scalar, shapes: &[&'static Value]) -> Value {
     let wants = |kind| shapes.iter().any(|shape| schema::admits(shape, kind));
-    // Words that stand beside a number, as `auto` does, do not make a text of it.
+    // Words that may stand in place of a number, such as `auto`, do not make a text of it.
     let is_free = |shape: &&Value| schema::admits_text(shape, &scalar.text);
     let stays_number = wants("integer") || wants("number");
     let wants_text = if stays_number { shapes.iter().any(is_free) } else { wants("string") };

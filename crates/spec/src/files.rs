@@ -124,7 +124,7 @@ fn missing(folder: &Path, text: &str, path: &Path) -> SpecFileError {
     }
     let message = format!("there is no file `{text}`");
     let Some(parent) = path.parent() else { return problem(message, None) };
-    // perfrun is often started in the folder above, or in one beside the spec's.
+    // perfrun is often started in the folder above, or in one next to the spec's.
     if !Path::new(text).is_absolute() && folder.join("..").join(text).is_file() {
         return problem(message, format!("did you mean `../{text}`? {}", relative_to(folder)));
     }

@@ -28,21 +28,21 @@ pub(super) fn explain(sources: &Sources, problems: Vec<Problem>, is_syntax: bool
     found.sort();
     found.dedup();
     found.truncate(MOST);
-    let told = found.into_iter().map(|(span, c)| told(sources, span, c));
+    let problems_found = found.into_iter().map(|(span, c)| problem_of(sources, span, c));
     if is_syntax {
-        let told: Vec<Problem> = told.collect();
-        return if told.is_empty() { problems } else { told };
+        let found: Vec<Problem> = problems_found.collect();
+        return if found.is_empty() { problems } else { found };
     }
-    problems.into_iter().chain(told).collect()
+    problems.into_iter().chain(problems_found).collect()
 }
 
 /// The first NUL byte, which no YAML has, quoted or not.
 pub(super) fn nul(sources: &Sources, source: usize) -> Option<Problem> {
     let start = sources.text(source).find('\0')?;
-    Some(told(sources, Span { source, start, end: start + 1 }, '\0'))
+    Some(problem_of(sources, Span { source, start, end: start + 1 }, '\0'))
 }
 
-fn told(sources: &Sources, span: Span, c: char) -> Problem {
+fn problem_of(sources: &Sources, span: Span, c: char) -> Problem {
     let (name, instead) = kind(c).unwrap_or(("a character that cannot be seen", ""));
     let instead = if instead.is_empty() { "remove it".to_owned() } else { format!("write {instead} in its place") };
     let hint = if c == '\0' { "remove it; a text file has none".to_owned() } else { format!("{instead}; {PASTED}") };

@@ -40,8 +40,8 @@ fn definitions() -> impl Iterator<Item = (&'static str, &'static Value)> {
     definitions.into_iter().flatten().map(|(name, definition)| (name.as_str(), definition))
 }
 
-/// True for what is worth a heading: keys, choices, and texts with a rule or examples. The rest is told where it is
-/// used.
+/// True for what is worth a heading: keys, choices, and texts with a rule or examples. The rest is described where it
+/// is used.
 fn has_section(definition: &Value) -> bool {
     ["properties", "oneOf", "pattern", "examples"].iter().any(|keyword| definition.get(keyword).is_some())
 }

@@ -309,7 +309,7 @@ pub(super) fn is_open(map_shapes: &[&'static Value]) -> bool {
     map_shapes.iter().any(|shape| shape.get("additionalProperties").is_some_and(Value::is_object))
 }
 
-/// The default that stands beside `key` in the schema.
+/// The default of `key` in the schema.
 pub(super) fn default_of(map_shapes: &[&'static Value], key: &str) -> Option<&'static Value> {
     map_shapes.iter().find_map(|shape| shape.get("properties")?.get(key)?.get("default"))
 }

@@ -44,7 +44,7 @@ fn cause(error: &Error) -> &Error {
     }
 }
 
-/// The scanner's messages that users meet, in words that tell what to do; the others as they are.
+/// The scanner's messages that users meet, with what to do; the rest as they are.
 fn plain_words(raw: &str) -> (String, &'static str) {
     let known: [(&str, &str, &str); 13] = [
         (

@@ -106,10 +106,10 @@ fn findings<'e>(error: &'e ValidationError<'e>) -> Vec<Finding<'e>> {
 
 /// The findings of the alternative that the writer meant: the one whose type and whose `mode` fit.
 fn meant<'e>(at: &Location, branches: Vec<Vec<Finding<'e>>>) -> Vec<Finding<'e>> {
-    let (fitting, others): (Vec<_>, Vec<_>) =
+    let (fitting, mismatching): (Vec<_>, Vec<_>) =
         branches.into_iter().partition(|branch| !branch.iter().any(|finding| finding.is_mismatch(at.as_str())));
     if fitting.is_empty() {
-        return merge(others, at.as_str());
+        return merge(mismatching, at.as_str());
     }
     let mode = at.join("mode");
     let wrong_mode = |branch: &Vec<Finding<'_>>| branch.iter().any(|finding| finding.is_mismatch(mode.as_str()));
@@ -138,7 +138,7 @@ fn merge<'e>(branches: Vec<Vec<Finding<'e>>>, place: &str) -> Vec<Finding<'e>> {
     }
     // A text that is none of the choices fails as a choice only; what is no text fails as a type too.
     let not_a_text = all_types.iter().any(|kind| kind == "string");
-    // Words that stand beside a number: neither is meant more than the other.
+    // Words in place of a number: neither is meant more than the other.
     let number_or_word = all_types.iter().any(|kind| kind == "integer") && !all_options.is_empty();
     let finding = location.map(|at| match all_options.is_empty() || not_a_text {
         _ if number_or_word => {

@@ -23,7 +23,7 @@ const MOST_NODES: usize = 100_000;
 
 /// Reads the text `source`, from byte `start` on.
 ///
-/// A key that stands twice is a problem beside the tree, in which the first one counts, so that the rest of the file is
+/// A key that stands twice is a problem; in the tree the first one counts, so that the rest of the file is
 /// still checked.
 pub(super) fn parse(sources: &Sources, source: usize, start: usize) -> Result<(Node, Vec<Problem>), Problem> {
     let text = &sources.text(source)[start..];
@@ -169,7 +169,7 @@ impl Origin<'_> {
         Entry { key: key.value, key_span, value: self.node(value) }
     }
 
-    /// The span of a flow collection up to its bracket; the parser tells only where it begins.
+    /// The span of a flow collection up to its bracket; the parser says only where it begins.
     fn closed(&self, opening: Span, last: usize) -> Span {
         if opening.start == opening.end || last < opening.end {
             return opening;

@@ -8,7 +8,7 @@
 use super::pareto::Frontier;
 use super::verdict::Verdict;
 
-/// What is known about the place of a point.
+/// Whether a point is on the frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParetoClass {
     /// On the point frontier, and not dominated for certain.
@@ -41,8 +41,8 @@ pub fn classify(
     let points = judged.iter().copied().chain(excluded).max().map_or(0, |last| last + 1);
     let mut classes = vec![ParetoClass::Excluded; points];
     for &point in &judged {
-        let others = judged.iter().copied().filter(|&other| other != point);
-        let by: Vec<usize> = others
+        let rivals = judged.iter().copied().filter(|&other| other != point);
+        let by: Vec<usize> = rivals
             .filter(|&other| dominates_for_certain((0..metrics).map(|metric| verdict(other, point, metric))))
             .collect();
         classes[point] = if !by.is_empty() {

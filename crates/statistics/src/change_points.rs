@@ -84,21 +84,21 @@ fn candidates(logs: &[f64], p_value: f64) -> Vec<usize> {
 fn split_window(window: &[f64], p_value: f64) -> Vec<usize> {
     let mut bounds = vec![0, window.len()];
     loop {
-        // The place in `bounds`, the split, and its statistic.
+        // The index in `bounds`, the split, and its statistic.
         let mut best: Option<(usize, usize, f64)> = None;
-        for place in 1..bounds.len() {
-            let (from, to) = (bounds[place - 1], bounds[place]);
+        for position in 1..bounds.len() {
+            let (from, to) = (bounds[position - 1], bounds[position]);
             let Some(split) = best_split(&window[from..to], MINIMUM_SEGMENT) else { continue };
             if best.is_none_or(|(_, _, statistic)| split.statistic > statistic) {
-                best = Some((place, from + split.index, split.statistic));
+                best = Some((position, from + split.index, split.statistic));
             }
         }
-        let Some((place, index, _)) = best else { break };
-        let (left, right) = (&window[bounds[place - 1]..index], &window[index..bounds[place]]);
+        let Some((position, index, _)) = best else { break };
+        let (left, right) = (&window[bounds[position - 1]..index], &window[index..bounds[position]]);
         if pooled_t_test(left, right) > p_value {
             break;
         }
-        bounds.insert(place, index);
+        bounds.insert(position, index);
     }
     bounds[1..bounds.len() - 1].to_vec()
 }
@@ -127,16 +127,16 @@ fn merge_segments(logs: &[f64], mut indices: Vec<usize>, rule: ChangePointRule) 
             points.iter().enumerate().min_by(|(_, left), (_, right)| left.delta.abs().total_cmp(&right.delta.abs()));
         let unclear = by_p.filter(|(_, point)| point.p_value >= rule.p_value);
         let small = by_size.filter(|(_, point)| point.delta.abs() <= least);
-        let Some((place, _)) = unclear.or(small) else { return points };
-        indices.remove(place);
+        let Some((position, _)) = unclear.or(small) else { return points };
+        indices.remove(position);
     }
 }
 
 /// The points between neighbouring segments.
 fn describe(logs: &[f64], indices: &[usize]) -> Vec<ChangePoint> {
-    let describe_one = |(place, &index): (usize, &usize)| {
-        let from = if place == 0 { 0 } else { indices[place - 1] };
-        let to = indices.get(place + 1).copied().unwrap_or(logs.len());
+    let describe_one = |(position, &index): (usize, &usize)| {
+        let from = if position == 0 { 0 } else { indices[position - 1] };
+        let to = indices.get(position + 1).copied().unwrap_or(logs.len());
         let (left, right) = (&logs[from..index], &logs[index..to]);
         let delta = mean(right)? - mean(left)?;
         Some(ChangePoint { index, delta, ratio: delta.exp(), p_value: pooled_t_test(left, right) })
@@ -200,9 +200,9 @@ mod tests {
 
     #[test]
     fn step_is_found_where_it_is() {
-        for (seed, place) in [(1, 3), (2, 30), (3, 57), (4, 97)] {
-            let values = history(100, seed, |index| if index < place { 10.0 } else { 12.0 });
-            assert_eq!(indices(&values), [place]);
+        for (seed, change) in [(1, 3), (2, 30), (3, 57), (4, 97)] {
+            let values = history(100, seed, |index| if index < change { 10.0 } else { 12.0 });
+            assert_eq!(indices(&values), [change]);
             assert!((found(&values)[0].ratio - 1.2).abs() < 0.03);
         }
     }

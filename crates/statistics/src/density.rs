@@ -126,7 +126,7 @@ fn joined_peaks(curve: &[(f64, f64)]) -> Vec<usize> {
             let lower = height(pair[0]).min(height(pair[1]));
             (left, height(valley(curve, pair[0], pair[1])) / lower)
         });
-        let shallowest = depths.max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let shallowest = depths.max_by(|(_, a), (_, b)| a.total_cmp(b));
         let Some((left, _)) = shallowest.filter(|(_, depth)| *depth > DEEPEST_JOINED_VALLEY) else { return peaks };
         let lower = if height(peaks[left]) < height(peaks[left + 1]) { left } else { left + 1 };
         peaks.remove(lower);
@@ -135,7 +135,7 @@ fn joined_peaks(curve: &[(f64, f64)]) -> Vec<usize> {
 
 /// Index of the lowest point between two peaks, the peaks included.
 fn valley(curve: &[(f64, f64)], left: usize, right: usize) -> usize {
-    (left..=right).min_by(|&one, &other| curve[one].1.total_cmp(&curve[other].1)).unwrap_or(left)
+    (left..=right).min_by(|&a, &b| curve[a].1.total_cmp(&curve[b].1)).unwrap_or(left)
 }
 
 #[cfg(test)]

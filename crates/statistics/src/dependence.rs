@@ -148,8 +148,8 @@ mod tests {
         #[test]
         fn only_the_order_counts(values in prop::collection::vec(0.1_f64..10.0, 10..80), power in 0.2_f64..3.0) {
             let bent: Vec<f64> = values.iter().rev().map(|value| value.powf(power)).collect();
-            let (one, other) = (Dependence::of(&values), Dependence::of(&bent));
-            prop_assert!((one.effective_n() - other.effective_n()).abs() < 1e-6);
+            let (original, transformed) = (Dependence::of(&values), Dependence::of(&bent));
+            prop_assert!((original.effective_n() - transformed.effective_n()).abs() < 1e-6);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Whether the log ratios of pairs establish which side is ahead, whatever their interval (method 6.1).
 //!
 //! Input: one log ratio for each block, above zero where the candidate is worse. Output: whether the candidate may be
-//! called worse, and whether better. The ranks of two exchangeable arms are symmetric under any noise; the error of a
-//! trimmed mean of a few blocks is not: beside a busy core one in sixteen differences that intervals decided pointed the
+//! called worse, and whether better. The ranks of two exchangeable sides are symmetric under any noise; the error of a
+//! trimmed mean of a few blocks is not: while one core was busy one in sixteen differences that intervals decided pointed the
 //! wrong way. Source: Wilcoxon's signed-rank test, exact (Conover 1999, section 5.7). Deliberately absent: the size.
 
 use super::distribution::{normal_quantile, student_t_quantile};
@@ -88,39 +88,39 @@ mod tests {
     /// From R, `qsignrank`: the largest sum with `psignrank(sum, n) <= level`.
     #[test]
     fn critical_sums_are_those_of_tables() {
-        let of = |n, level| critical_sum(n, level);
-        assert_eq!([of(12, 0.0005), of(16, 0.0005), of(24, 0.0005), of(32, 0.0005)], [1, 8, 40, 94]);
-        assert_eq!([of(9, 0.002), of(10, 0.002), of(11, 0.002), of(12, 0.002), of(16, 0.002)], [0, 1, 2, 4, 14]);
-        assert_eq!([of(20, 0.002), of(24, 0.002), of(32, 0.002)], [30, 52, 113]);
-        assert_eq!([of(9, 0.0005), of(1, 0.4)], [0, 0]);
+        let sum = |n, level| critical_sum(n, level);
+        assert_eq!([sum(12, 0.0005), sum(16, 0.0005), sum(24, 0.0005), sum(32, 0.0005)], [1, 8, 40, 94]);
+        assert_eq!([sum(9, 0.002), sum(10, 0.002), sum(11, 0.002), sum(12, 0.002), sum(16, 0.002)], [0, 1, 2, 4, 14]);
+        assert_eq!([sum(20, 0.002), sum(24, 0.002), sum(32, 0.002)], [30, 52, 113]);
+        assert_eq!([sum(9, 0.0005), sum(1, 0.4)], [0, 0]);
         // Exact and normal meet.
-        let (exact, normal) = (of(60, 0.0005), of(61, 0.0005));
+        let (exact, normal) = (sum(60, 0.0005), sum(61, 0.0005));
         assert!((0..30).contains(&(normal as i64 - exact as i64)), "{exact} {normal}");
     }
 
     #[test]
     fn up_to_eight_blocks_all_must_agree() {
         let mut blocks = [0.1; 8];
-        assert_eq!(directions(&blocks, 1.0, Analysis::one(0.95)), Directions { worse: true, better: false });
+        assert_eq!(directions(&blocks, 1.0, Analysis::single(0.95)), Directions { worse: true, better: false });
         blocks[3] = -1e-6;
-        assert_eq!(directions(&blocks, 1e-9, Analysis::one(0.95)), Directions { worse: false, better: false });
+        assert_eq!(directions(&blocks, 1e-9, Analysis::single(0.95)), Directions { worse: false, better: false });
     }
 
     #[test]
     fn a_few_small_blocks_may_disagree_and_a_large_one_may_not() {
         let blocks = |last: f64| -> Vec<f64> { (1..16).map(f64::from).chain([last]).collect() };
-        let worse = |last: f64| directions(&blocks(last), f64::MAX, Analysis::one(0.95)).worse;
+        let worse = |last: f64| directions(&blocks(last), f64::MAX, Analysis::single(0.95)).worse;
         assert!(worse(-3.5) && !worse(-20.0));
         // Unless the estimate is far beyond its error.
-        assert!(directions(&blocks(-20.0), 0.1, Analysis::one(0.95)).worse);
-        assert!(!directions(&[0.0; 12], 1.0, Analysis::one(0.95)).worse, "equal sides are not told apart");
+        assert!(directions(&blocks(-20.0), 0.1, Analysis::single(0.95)).worse);
+        assert!(!directions(&[0.0; 12], 1.0, Analysis::single(0.95)).worse, "equal sides are not told apart");
     }
 
     proptest! {
         #[test]
         fn swapping_the_sides_mirrors_the_directions(ratios in prop::collection::vec(-1.0_f64..1.0, 1..70), error in 0.001_f64..1.0) {
             let opposite: Vec<f64> = ratios.iter().map(|ratio| -ratio).collect();
-            let (forward, backward) = (directions(&ratios, error, Analysis::one(0.95)), directions(&opposite, error, Analysis::one(0.95)));
+            let (forward, backward) = (directions(&ratios, error, Analysis::single(0.95)), directions(&opposite, error, Analysis::single(0.95)));
             prop_assert_eq!((forward.worse, forward.better), (backward.better, backward.worse));
         }
     }

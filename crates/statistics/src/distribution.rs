@@ -44,7 +44,7 @@ pub(crate) fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
     }
 }
 
-/// Most intervals of a session have one of few sizes, and a quantile takes some 20 us.
+/// Most intervals of a record have one of few sizes, and a quantile takes some 20 us.
 fn remembered_quantile(probability: f64, freedom: f64) -> f64 {
     const MOST: usize = 1000;
     thread_local! {

@@ -1,4 +1,4 @@
-//! Two arms that ran at the same time: how they compare slice by slice (method 4.2).
+//! Two cells that ran at the same time: how they compare slice by slice (method 4.2).
 //!
 //! Whatever slowed the machine during a slice slowed both, so it cancels in the slice's ratio. The median over slices
 //! bears the slices in which it hit one of them alone.
@@ -7,8 +7,8 @@ use super::quantile::median;
 
 /// The log of candidate over baseline in one block: the median over slices of the log ratio of the slice's medians.
 ///
-/// Slice j of one side ran beside slice j of the other. Slices without a positive median on both sides say nothing;
-/// `None` where no slice is left.
+/// Slice j of one side ran at the same time as slice j of the other. Slices without a positive median on both sides say
+/// nothing; `None` where no slice is left.
 pub fn paired_slice_ratio(baseline: &[Vec<f64>], candidate: &[Vec<f64>]) -> Option<f64> {
     let typical = |slice: &Vec<f64>| median(slice).filter(|median| *median > 0.0);
     let ratio = |(base, other): (&Vec<f64>, &Vec<f64>)| Some((typical(other)? / typical(base)?).ln());

@@ -28,7 +28,7 @@ pub(crate) fn best_split(series: &[f64], minimum: usize) -> Option<Split> {
     let mut best: Option<Split> = None;
     // The sums of distances change by those of one value when it moves to the other side.
     let (mut within_left, mut between) = (0.0, 0.0);
-    let mut within_right: f64 = (0..series.len()).map(|place| distances(series[place], &series[place + 1..])).sum();
+    let mut within_right: f64 = (0..series.len()).map(|index| distances(series[index], &series[index + 1..])).sum();
     for index in 1..series.len() {
         let (left, moved, right) = (&series[..index - 1], series[index - 1], &series[index..]);
         let (to_left, to_right) = (distances(moved, left), distances(moved, right));
@@ -49,7 +49,7 @@ pub(crate) fn best_split(series: &[f64], minimum: usize) -> Option<Split> {
     best
 }
 
-/// The sum of the distances of a value from others.
+/// The sum of the distances of a value from each of these.
 fn distances(value: f64, others: &[f64]) -> f64 {
     others.iter().map(|other| (value - other).abs()).sum()
 }

@@ -29,7 +29,7 @@ impl Analysis {
     const OF_DIFFERENCES: f64 = 0.998;
 
     /// The only analysis, of a number of blocks that was fixed before.
-    pub fn one(confidence: f64) -> Self {
+    pub fn single(confidence: f64) -> Self {
         Analysis { confidence, is_one: true }
     }
 
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn early_analyses_have_the_least_of_the_level() {
-        let of = |blocks| InterimAnalyses::new(8, 32).analysis_of(blocks).confidence(blocks);
+        let confidence_after = |blocks| InterimAnalyses::new(8, 32).analysis_of(blocks).confidence(blocks);
         for (blocks, number) in [(8, 1.0), (11, 1.0), (12, 2.0), (16, 3.0), (24, 4.0), (31, 4.0), (32, 5.0), (5, 1.0)] {
-            assert!((of(blocks) - (1.0 - 0.05 * number / 15.0)).abs() < 1e-12, "{blocks}");
+            assert!((confidence_after(blocks) - (1.0 - 0.05 * number / 15.0)).abs() < 1e-12, "{blocks}");
         }
         let fixed = |blocks| InterimAnalyses::new(12, 12).analysis_of(blocks).confidence(blocks);
         assert!((fixed(12) - 0.95).abs() < 1e-12 && (fixed(5) - 0.96).abs() < 1e-12);

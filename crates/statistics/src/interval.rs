@@ -40,8 +40,8 @@ impl Interval {
 
     /// Both bounds through a monotonic function, such as `f64::exp` from log ratios to ratios; a decreasing one swaps them.
     pub fn map(&self, monotonic: impl Fn(f64) -> f64) -> Self {
-        let [one, other] = [self.low, self.high].map(monotonic);
-        Interval { low: one.min(other), high: one.max(other) }
+        let [first, second] = [self.low, self.high].map(monotonic);
+        Interval { low: first.min(second), high: first.max(second) }
     }
 }
 
@@ -70,7 +70,7 @@ impl Estimate {
     }
 
     /// With an interval that begins at 0 or above: of what is never negative, such as a time. It still holds the estimate,
-    /// which may be negative where it is what others leave of a time.
+    /// which may be negative where it is a remainder of a time.
     pub fn not_below_zero(mut self) -> Self {
         if let Some(interval) = &mut self.interval {
             interval.low = interval.low.max(self.value.min(0.0));

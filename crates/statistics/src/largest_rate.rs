@@ -68,7 +68,7 @@ impl LateCounts {
     /// The same with what another schedule of the same process gave, at the same rates.
     pub fn and(mut self, other: &LateCounts) -> Self {
         self.queries = self.queries.saturating_add(other.queries);
-        self.late.iter_mut().zip(&other.late).for_each(|(own, other)| *own = own.saturating_add(*other));
+        self.late.iter_mut().zip(&other.late).for_each(|(late, other)| *late = late.saturating_add(*other));
         self
     }
 
@@ -128,8 +128,8 @@ pub enum RateBound {
     AtMost(f64),
 }
 
-/// On which side of the rate of the processes the largest rate lies, where [`largest_rate`] tells none; `None` where a t test
-/// over them leaves that open. One process alone has no test.
+/// On which side of the rate of the processes the largest rate lies, where [`largest_rate`] finds none; `None` where a t
+/// test over them leaves that open. One process alone has no test.
 pub fn rate_bound<'a>(
     processes: impl IntoIterator<Item = &'a LateCounts>,
     allowed: f64,
@@ -214,14 +214,14 @@ mod tests {
     impl Service {
         fn draw(self, queries: usize, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
             let phase = 6.0 * random.unit();
-            let one = |query: usize| match self {
+            let service = |query: usize| match self {
                 Service::Constant => 1.0,
                 Service::Exponential => random.exponential(1.0),
                 Service::Hiccups if random.unit() < 0.02 => 4.0,
                 Service::Hiccups => 1.0 + 0.05 * random.normal(),
                 Service::Drift => (0.15 * (query as f64 / 4000.0 + phase).sin()).exp(),
             };
-            (0..queries).map(one).collect()
+            (0..queries).map(service).collect()
         }
     }
 
@@ -253,8 +253,8 @@ mod tests {
             let arrivals = poisson_arrivals(queries, &mut random);
             let mut times: Vec<f64> =
                 sojourn_times(&arrivals, 1e9 / self.rate(), &services, self.servers).skip(20_000).collect();
-            let place = (times.len() as f64 * (1.0 - ALLOWED)) as usize;
-            *times.select_nth_unstable_by(place, f64::total_cmp).1
+            let index = (times.len() as f64 * (1.0 - ALLOWED)) as usize;
+            *times.select_nth_unstable_by(index, f64::total_cmp).1
         }
 
         fn process(&self, rate: f64, bound: f64, counted: usize, random: &mut Xoshiro256PlusPlus) -> LateCounts {

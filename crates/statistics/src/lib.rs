@@ -1,7 +1,7 @@
 //! Numbers in, estimates out: plain functions over slices.
 //!
 //! Input: samples or run-level values as `f64`, and for anything random an explicit seed.
-//! Output: small result structs that serialise, with the number of values and the interval beside every estimate.
+//! Output: small result structs that serialise, with the number of values and the interval of every estimate.
 //! What is not known is `None`, never zero; a value that is not a number never panics.
 //! Deliberately absent: input and output, clocks, threads, units and rounding for display.
 //!
@@ -125,14 +125,14 @@ mod tests {
             run_groups(&values);
             late_warmup(&values);
             drift(&values);
-            compare_paired(&values, 0.02, interim::Analysis::one(confidence));
-            compare_paired(&values, fraction, interim::Analysis::one(fraction));
+            compare_paired(&values, 0.02, interim::Analysis::single(confidence));
+            compare_paired(&values, fraction, interim::Analysis::single(fraction));
             precision_reached(&values, Location::Median, fraction, confidence);
             trimmed_mean::trimmed_mean(&values, confidence);
-            planning::detectable_effect(fraction, 12, 0.02, interim::Analysis::one(confidence));
+            planning::detectable_effect(fraction, 12, 0.02, interim::Analysis::single(confidence));
             planning::runs_for_trimmed_mean(fraction, fraction, 0.02);
             let pilot = planning::PairedPilot { winsorised_deviation: fraction, blocks: 12, margin: 0.02 };
-            planning::blocks_for_effect(pilot, 0.05, |_| interim::Analysis::one(confidence));
+            planning::blocks_for_effect(pilot, 0.05, |_| interim::Analysis::single(confidence));
             change_points(&values, ChangePointRule { p_value: fraction, magnitude: fraction });
             e_divisive::best_split(&values, 3);
             frontier(&[&values.iter().copied().map(Some).collect::<Vec<_>>()], &[Objective::Min; 3]);

@@ -28,7 +28,7 @@ pub enum Hint {
         #[serde(default)]
         more_blocks: Option<usize>,
     },
-    /// The interval is too wide to tell.
+    /// The interval is too wide to decide.
     NotEnoughData {
         /// The relative effect that these blocks find with 80% power.
         detectable_effect: f64,
@@ -80,7 +80,7 @@ pub(crate) fn are_terms(margin: f64, confidence: f64) -> bool {
     margin >= 0.0 && margin.is_finite() && is_confidence(confidence)
 }
 
-/// What is known of an estimate besides itself.
+/// What is known of an estimate in addition to its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     /// Its error.

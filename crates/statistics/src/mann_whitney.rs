@@ -4,7 +4,7 @@
 //! two-sided p value of no tendency. Run-level values are what it is for: on pooled iterations it
 //! finds differences between a program and itself.
 //! Deliberately absent: one-sided p values, and statrs's function of that name, whose exact p is wrong (0.19.1 gives 1
-//! for four values that all lie below five others; it is 0.0159).
+//! for four values that all lie below the five of the second sample; it is 0.0159).
 
 use super::combinations::combinations;
 use super::distribution::normal_sf;
@@ -57,10 +57,10 @@ fn rank(baseline: &[f64], candidate: &[f64]) -> Ranks {
     let marked = |values: &[f64], mark: usize| values.iter().map(|&value| (value, mark)).collect::<Vec<_>>();
     let mut pooled = marked(baseline, 0);
     pooled.extend(marked(candidate, 1));
-    pooled.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    pooled.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let mut ranks = Ranks { doubled_sum: 0, tie_term: 0.0 };
     let mut below = 0;
-    for ties in pooled.chunk_by(|one, other| one.0 == other.0) {
+    for ties in pooled.chunk_by(|a, b| a.0 == b.0) {
         let doubled_rank = 2 * below + ties.len() + 1;
         ranks.doubled_sum += doubled_rank * ties.iter().map(|(_, mark)| mark).sum::<usize>();
         ranks.tie_term += (ties.len() as f64).powi(3) - ties.len() as f64;
@@ -158,8 +158,8 @@ mod tests {
             candidate in prop::collection::vec(-5_i8..5, 1..30),
         ) {
             let halves = |larger: &[i8], smaller: &[i8]| -> usize {
-                let of = |one: i8| smaller.iter().map(|&other| 1 + usize::from(one > other) - usize::from(one < other)).sum::<usize>();
-                larger.iter().map(|&one| of(one)).sum()
+                let halves_of = |value: i8| smaller.iter().map(|&other| 1 + usize::from(value > other) - usize::from(value < other)).sum::<usize>();
+                larger.iter().map(|&value| halves_of(value)).sum()
             };
             let numbers = |values: &[i8]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
             let smaller = rank(&numbers(&baseline), &numbers(&candidate)).smaller_u(baseline.len(), candidate.len());

@@ -14,10 +14,10 @@ impl MidRanks {
     /// Of values, in their order.
     pub(super) fn of(values: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..values.len()).collect();
-        order.sort_unstable_by(|&one, &other| values[one].total_cmp(&values[other]));
+        order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
         let mut ranks = MidRanks { ranks: vec![0.0; values.len()], tie_term: 0.0 };
         let mut below = 0;
-        for ties in order.chunk_by(|&one, &other| values[one] == values[other]) {
+        for ties in order.chunk_by(|&a, &b| values[a] == values[b]) {
             let rank = below as f64 + (ties.len() + 1) as f64 / 2.0;
             for &index in ties {
                 ranks.ranks[index] = rank;

@@ -47,7 +47,7 @@ mod tests {
             let expected = &set["expected"]["min_effect"];
             let log_ratios = numbers(&set["expected"]["log_ratios"]);
             let margin = number(&expected["log_margin"]).exp_m1();
-            let found = compare_paired(&log_ratios, margin, Analysis::one(0.95)).unwrap();
+            let found = compare_paired(&log_ratios, margin, Analysis::single(0.95)).unwrap();
             let actual = found.minimum_effect.unwrap();
             assert_close(actual.p_worse, number(&expected["p_slower"]), 1e-8);
             assert_close(actual.p_better, number(&expected["p_faster"]), 1e-8);

@@ -66,15 +66,15 @@ mod tests {
 
     fn around(center: f64, spread: f64) -> LogRatio {
         let ratios: Vec<f64> = (0..10).map(|index| center + spread * (f64::from(index) - 4.5)).collect();
-        compare_paired(&ratios, 0.02, Analysis::one(0.95)).unwrap()
+        compare_paired(&ratios, 0.02, Analysis::single(0.95)).unwrap()
     }
 
     #[test]
     fn noise_and_nearness_to_a_margin_take_more() {
-        let of = |center, spread| more_blocks(&around(center, spread));
-        assert!(of(0.0, 0.008) < of(0.0, 0.009), "{:?} {:?}", of(0.0, 0.008), of(0.0, 0.009));
-        assert!(of(0.04, 0.008) > of(0.05, 0.008), "{:?} {:?}", of(0.04, 0.008), of(0.05, 0.008));
-        assert_eq!((of(0.0, 1.0), of(0.02_f64.ln_1p(), 0.01)), (None, None));
+        let blocks = |center, spread| more_blocks(&around(center, spread));
+        assert!(blocks(0.0, 0.008) < blocks(0.0, 0.009), "{:?} {:?}", blocks(0.0, 0.008), blocks(0.0, 0.009));
+        assert!(blocks(0.04, 0.008) > blocks(0.05, 0.008), "{:?} {:?}", blocks(0.04, 0.008), blocks(0.05, 0.008));
+        assert_eq!((blocks(0.0, 1.0), blocks(0.02_f64.ln_1p(), 0.01)), (None, None));
     }
 
     /// The rule of method 6.1: right in three of four cases, wherever there is a number.
@@ -85,11 +85,12 @@ mod tests {
             let (mut right, mut said) = (0, 0);
             for _ in 0..400 {
                 let all: Vec<f64> = (0..210).map(|_| effect + 0.01 * random.normal()).collect();
-                let first = compare_paired(&all[..10], 0.02, Analysis::one(0.95)).unwrap();
+                let first = compare_paired(&all[..10], 0.02, Analysis::single(0.95)).unwrap();
                 let Some(more) = more_blocks(&first) else { continue };
                 said += 1;
-                right +=
-                    u32::from(!compare_paired(&all[..10 + more], 0.02, Analysis::one(0.95)).unwrap().verdict.is_open());
+                right += u32::from(
+                    !compare_paired(&all[..10 + more], 0.02, Analysis::single(0.95)).unwrap().verdict.is_open(),
+                );
             }
             assert!(right * 4 >= said * 3, "{right} of {said} at {effect}");
         }

@@ -71,7 +71,7 @@ mod tests {
                 assert_close(*actual, expected, 1e-11);
             }
             let margin = number(&expected["delta"]);
-            let actual = compare_paired(&ratios, margin, Analysis::one(0.95)).unwrap();
+            let actual = compare_paired(&ratios, margin, Analysis::single(0.95)).unwrap();
             assert_close(actual.theta.exp(), number(&expected["ratio"]), 1e-12);
             let ratio = actual.interval.unwrap().map(f64::exp);
             assert_close(ratio.low, number(&expected["ratio_ci"][0]), 1e-10);
@@ -92,17 +92,17 @@ mod tests {
     #[test]
     fn few_blocks_are_undecided_however_clear() {
         for blocks in 1..5 {
-            let actual = compare_paired(&vec![0.5; blocks], 0.02, Analysis::one(0.95)).unwrap();
+            let actual = compare_paired(&vec![0.5; blocks], 0.02, Analysis::single(0.95)).unwrap();
             assert_eq!((actual.verdict, actual.interval), (Verdict::Undecided, None));
             assert_eq!(actual.hint, Some(Hint::TooFewBlocks { needed: 5 }));
         }
-        assert_eq!(compare_paired(&[0.5; 5], 0.02, Analysis::one(0.9999)).unwrap().verdict, Verdict::Worse);
+        assert_eq!(compare_paired(&[0.5; 5], 0.02, Analysis::single(0.9999)).unwrap().verdict, Verdict::Worse);
     }
 
     #[test]
     fn identical_variants_are_equivalent() {
         for blocks in [5, 8, 30] {
-            let actual = compare_paired(&vec![0.0; blocks], 0.02, Analysis::one(0.95)).unwrap();
+            let actual = compare_paired(&vec![0.0; blocks], 0.02, Analysis::single(0.95)).unwrap();
             assert_eq!((actual.verdict, actual.theta, actual.hint), (Verdict::Equivalent, 0.0, None));
             assert_eq!(actual.minimum_effect.unwrap().p_min_effect, 1.0);
         }
@@ -113,14 +113,14 @@ mod tests {
         let around = |center: f64, spread: f64| -> Vec<f64> {
             (0..10).map(|index| center + spread * (f64::from(index) - 4.5)).collect()
         };
-        let small = compare_paired(&around(0.025, 0.004), 0.02, Analysis::one(0.95)).unwrap();
+        let small = compare_paired(&around(0.025, 0.004), 0.02, Analysis::single(0.95)).unwrap();
         assert!(matches!(small.hint, Some(Hint::SizeNotEstablished { more_blocks: Some(_) })), "{small:?}");
-        let noisy = compare_paired(&around(0.0, 0.01), 0.02, Analysis::one(0.95)).unwrap();
+        let noisy = compare_paired(&around(0.0, 0.01), 0.02, Analysis::single(0.95)).unwrap();
         let Some(Hint::NotEnoughData { detectable_effect, more_blocks: Some(_) }) = noisy.hint else {
             panic!("{noisy:?}")
         };
         assert_eq!(Some(detectable_effect), noisy.detectable_effect);
-        let hopeless = compare_paired(&around(0.0, 1.0), 0.02, Analysis::one(0.95)).unwrap();
+        let hopeless = compare_paired(&around(0.0, 1.0), 0.02, Analysis::single(0.95)).unwrap();
         assert!(matches!(hopeless.hint, Some(Hint::NotEnoughData { more_blocks: None, .. })));
     }
 
@@ -129,17 +129,17 @@ mod tests {
         let quiet: Vec<f64> = (0..10).map(|index| 0.0005 * (f64::from(index) - 4.5)).collect();
         let mut disturbed = quiet.clone();
         disturbed[3] += 0.4;
-        let verdict = |ratios: &[f64]| compare_paired(ratios, 0.02, Analysis::one(0.95)).unwrap().verdict;
+        let verdict = |ratios: &[f64]| compare_paired(ratios, 0.02, Analysis::single(0.95)).unwrap().verdict;
         assert_eq!((verdict(&quiet), verdict(&disturbed)), (Verdict::Equivalent, Verdict::Equivalent));
     }
 
     #[test]
     fn what_cannot_be_compared_gives_nothing() {
-        assert_eq!(compare_paired(&[], 0.02, Analysis::one(0.95)), None);
-        assert_eq!(compare_paired(&[0.1, f64::NAN], 0.02, Analysis::one(0.95)), None);
-        assert_eq!(compare_paired(&[0.1; 9], -0.1, Analysis::one(0.95)), None);
-        assert_eq!(compare_paired(&[0.1; 9], f64::NAN, Analysis::one(0.95)), None);
-        assert_eq!(compare_paired(&[0.1; 9], 0.02, Analysis::one(1.0)), None);
+        assert_eq!(compare_paired(&[], 0.02, Analysis::single(0.95)), None);
+        assert_eq!(compare_paired(&[0.1, f64::NAN], 0.02, Analysis::single(0.95)), None);
+        assert_eq!(compare_paired(&[0.1; 9], -0.1, Analysis::single(0.95)), None);
+        assert_eq!(compare_paired(&[0.1; 9], f64::NAN, Analysis::single(0.95)), None);
+        assert_eq!(compare_paired(&[0.1; 9], 0.02, Analysis::single(1.0)), None);
     }
 
     #[test]
@@ -156,22 +156,22 @@ mod tests {
         fn swapping_the_sides_mirrors_everything(ratios in prop::collection::vec(-0.2_f64..0.2, 1..30), shift in -0.1_f64..0.1) {
             let ratios: Vec<f64> = ratios.iter().map(|ratio| ratio * 0.1 + shift).collect();
             let opposite: Vec<f64> = ratios.iter().map(|ratio| -ratio).collect();
-            let forward = compare_paired(&ratios, 0.02, Analysis::one(0.95)).unwrap();
-            let backward = compare_paired(&opposite, 0.02, Analysis::one(0.95)).unwrap();
+            let forward = compare_paired(&ratios, 0.02, Analysis::single(0.95)).unwrap();
+            let backward = compare_paired(&opposite, 0.02, Analysis::single(0.95)).unwrap();
             prop_assert_eq!(forward.verdict.swapped(), backward.verdict);
             prop_assert!((forward.theta + backward.theta).abs() < 1e-12);
             prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Undecided);
-            if let (Some(one), Some(other)) = (forward.minimum_effect, backward.minimum_effect) {
-                prop_assert!((one.p_worse - other.p_better).abs() < 1e-9);
-                prop_assert!((one.p_min_effect - other.p_min_effect).abs() < 1e-9);
+            if let (Some(forward_effect), Some(backward_effect)) = (forward.minimum_effect, backward.minimum_effect) {
+                prop_assert!((forward_effect.p_worse - backward_effect.p_better).abs() < 1e-9);
+                prop_assert!((forward_effect.p_min_effect - backward_effect.p_min_effect).abs() < 1e-9);
             }
         }
 
         #[test]
         fn order_of_blocks_does_not_matter(mut ratios in prop::collection::vec(-0.2_f64..0.2, 8..30)) {
-            let forward = compare_paired(&ratios, 0.02, Analysis::one(0.95)).unwrap();
+            let forward = compare_paired(&ratios, 0.02, Analysis::single(0.95)).unwrap();
             ratios.reverse();
-            let backward = compare_paired(&ratios, 0.02, Analysis::one(0.95)).unwrap();
+            let backward = compare_paired(&ratios, 0.02, Analysis::single(0.95)).unwrap();
             prop_assert_eq!((forward.theta, forward.interval, forward.verdict), (backward.theta, backward.interval, backward.verdict));
         }
     }

@@ -20,7 +20,7 @@ pub struct PairedT {
     pub degrees_of_freedom: usize,
     /// Mean over standard error; `None` when all differences are equal.
     pub t: Option<f64>,
-    /// Two-sided p value of a mean of zero; without spread 1 for a mean of zero and 0 for others.
+    /// Two-sided p value of a mean of zero; without spread 1 for a mean of zero and 0 for any other.
     pub p: f64,
     /// Interval of the mean.
     pub interval: Interval,

@@ -3,7 +3,7 @@
 //! Input: one value for each metric of each point, and which way each metric is good. Output: the points that no other
 //! dominates, what dominates the others, and which points could not be judged. A point dominates another if it is at
 //! least as good on every metric and better on one; equal points dominate neither, so that duplicates stay. "No other
-//! is better on all metrics" is a weaker rule, which would keep (5 ms, 87%) beside (5 ms, 88%).
+//! is better on all metrics" is a weaker rule, which would keep (5 ms, 87%) as well as (5 ms, 88%).
 //! Deliberately absent: noise, which `certain_domination` has.
 
 use serde::{Deserialize, Serialize};
@@ -209,7 +209,7 @@ mod tests {
             let mut order: Vec<usize> = (0..points.len()).collect();
             crate::Xoshiro256PlusPlus::seed_from_u64(seed).shuffle(&mut order);
             let shuffled: Vec<_> = order.iter().map(|&point| points[point]).collect();
-            let mut members: Vec<usize> = frontier(&shuffled, &OBJECTIVES).members.iter().map(|&place| order[place]).collect();
+            let mut members: Vec<usize> = frontier(&shuffled, &OBJECTIVES).members.iter().map(|&index| order[index]).collect();
             members.sort_unstable();
             prop_assert_eq!(members, frontier(&points, &OBJECTIVES).members);
         }

@@ -1,4 +1,4 @@
-//! From the runs of a pilot to those of the next measurement (method 4.3).
+//! A pilot study: from earlier runs to the numbers of runs and samples of the next measurement (method 4.3).
 //!
 //! The estimate is the trimmed mean of the runs' medians, so what varies within a run is the error of its median, on
 //! values discounted for their correlation. Everything is taken from the trimmed mean, so that a disturbed run of ten
@@ -11,14 +11,14 @@ use super::planning::{Variances, optimal_samples, runs_for_trimmed_mean};
 use super::quantile::median_with_error;
 use super::trimmed_mean::TrimmedMean;
 
-/// What a pilot found about one cell.
+/// What the pilot study found about one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pilot {
     /// The median of each run.
     pub medians: Vec<f64>,
     /// Values of a typical run.
     pub values: usize,
-    /// What a value adds to the error of its run's median, and what runs differ by besides.
+    /// What a value adds to the error of its run's median, and by how much runs differ in addition.
     pub variances: Variances,
     estimate: f64,
     variance_of_one: f64,

@@ -1,7 +1,7 @@
 //! How many samples and runs an answer takes (method 4.3).
 //!
-//! Input: variances and costs from a pilot, and what is wanted. Output: whole numbers, or the effect that a given number
-//! can detect. Deliberately absent: the pilot itself, and time estimates.
+//! Input: variances and costs from a pilot study, and what is wanted. Output: whole numbers, or the effect that a given
+//! number can detect. Deliberately absent: the pilot study itself, and time estimates.
 
 use std::ops::RangeInclusive;
 
@@ -23,12 +23,12 @@ const PLANNED_POWER: f64 = 0.8;
 /// No number of runs or blocks is proposed beyond this: what takes longer wants a quieter machine, not patience.
 pub const MOST_RUNS: usize = 200;
 
-/// What a pilot found about one cell.
+/// What a pilot study found about one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variances {
     /// What a sample adds to the error of its run.
     pub within_runs: f64,
-    /// What runs differ by besides; negative where the samples explain more than all of it.
+    /// By how much runs differ in addition; negative where the samples explain more than all of it.
     pub between_runs: f64,
 }
 
@@ -125,7 +125,7 @@ fn needed_of(blocks: usize, analysis: Analysis) -> [f64; 2] {
     }
     let freedom = (blocks - 2 * trimmed(blocks)) as f64 - 1.0;
     let quantile = |confidence: f64| student_t_quantile(f64::midpoint(1.0, confidence), freedom);
-    let usual = Analysis::one(PLANNED_CONFIDENCE).confidence(blocks);
+    let usual = Analysis::single(PLANNED_CONFIDENCE).confidence(blocks);
     let more = (quantile(analysis.confidence(blocks)) - quantile(usual)).max(0.0);
     fixed.map(|errors| errors + more)
 }
@@ -157,7 +157,7 @@ pub(super) fn effect_with(part: VariancePart, margin: f64, confidence: f64) -> O
     Some((margin.ln_1p() + errors * part.variance.sqrt()).exp_m1().min(f64::MAX))
 }
 
-/// What a pilot found about one comparison.
+/// What a pilot study found about one comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedPilot {
     /// Winsorised deviation of its log ratios.
@@ -207,11 +207,11 @@ mod tests {
     fn reference_plans_hold() {
         let planning = &load()["planning"];
         for case in planning["detectable"].as_array().unwrap() {
-            let of = |key: &str| number(&case[key]);
+            let field = |key: &str| number(&case[key]);
             let blocks = count(&case["blocks"]);
-            let of_one = typical_deviation([(of("winsorised_sd"), blocks)]).unwrap();
-            let actual = detectable_effect(of_one, blocks, of("margin"), Analysis::one(of("confidence")));
-            assert_close(actual.unwrap(), of("expected"), 1e-10);
+            let of_one = typical_deviation([(field("winsorised_sd"), blocks)]).unwrap();
+            let actual = detectable_effect(of_one, blocks, field("margin"), Analysis::single(field("confidence")));
+            assert_close(actual.unwrap(), field("expected"), 1e-10);
         }
     }
 
@@ -235,17 +235,17 @@ mod tests {
         let quiet = Variances { within_runs: 1.0, between_runs: 0.0 };
         assert_eq!(optimal_samples(1.0, 1.0, quiet, 50..=100), None);
         assert_eq!(optimal_samples(0.0, 1.0, Variances { between_runs: 1.0, ..quiet }, 50..=100), None);
-        assert_eq!(detectable_effect(0.1, 1, 0.02, Analysis::one(0.95)), None);
-        assert_eq!(detectable_effect(f64::NAN, 9, 0.02, Analysis::one(0.95)), None);
-        assert_eq!(detectable_effect(0.1, 9, 0.02, Analysis::one(1.0)), None);
+        assert_eq!(detectable_effect(0.1, 1, 0.02, Analysis::single(0.95)), None);
+        assert_eq!(detectable_effect(f64::NAN, 9, 0.02, Analysis::single(0.95)), None);
+        assert_eq!(detectable_effect(0.1, 9, 0.02, Analysis::single(1.0)), None);
         let pilot = |winsorised_deviation, blocks| PairedPilot { winsorised_deviation, blocks, margin: 0.02 };
-        assert_eq!(blocks_for_effect(pilot(0.1, 12), 0.02, |_| Analysis::one(0.95)), None);
-        assert_eq!(blocks_for_effect(pilot(0.1, 1), 0.03, |_| Analysis::one(0.95)), None);
-        assert_eq!(blocks_for_effect(pilot(0.0, 12), 0.03, |_| Analysis::one(0.95)), Some(MINIMUM_RUNS));
+        assert_eq!(blocks_for_effect(pilot(0.1, 12), 0.02, |_| Analysis::single(0.95)), None);
+        assert_eq!(blocks_for_effect(pilot(0.1, 1), 0.03, |_| Analysis::single(0.95)), None);
+        assert_eq!(blocks_for_effect(pilot(0.0, 12), 0.03, |_| Analysis::single(0.95)), Some(MINIMUM_RUNS));
         assert_eq!(runs_for_trimmed_mean(0.0, 0.0, 0.01), None);
         assert_eq!(runs_for_trimmed_mean(1.0, f64::NAN, 0.01), None);
         assert_eq!(runs_for_trimmed_mean(1.0, 0.0, 0.01), Some(MINIMUM_RUNS));
-        assert_eq!(detectable_effect(1e6, 10, 0.02, Analysis::one(0.95)), Some(f64::MAX), "JSON has no infinity");
+        assert_eq!(detectable_effect(1e6, 10, 0.02, Analysis::single(0.95)), Some(f64::MAX), "JSON has no infinity");
         assert_eq!(typical_deviation([]), None);
         assert_eq!(typical_deviation([(0.1, 1)]), None);
     }
@@ -270,9 +270,9 @@ mod tests {
             let pilot = PairedPilot { winsorised_deviation: deviation, blocks: 12, margin: 0.02 };
             let finds = |blocks: usize| {
                 let of_one = typical_deviation([(deviation, 12)]).unwrap();
-                detectable_effect(of_one, blocks, 0.02, Analysis::one(0.95)).unwrap() <= effect
+                detectable_effect(of_one, blocks, 0.02, Analysis::single(0.95)).unwrap() <= effect
             };
-            match blocks_for_effect(pilot, effect, |_| Analysis::one(0.95)) {
+            match blocks_for_effect(pilot, effect, |_| Analysis::single(0.95)) {
                 Some(blocks) => prop_assert!(finds(blocks) && (blocks == MINIMUM_RUNS || !finds(blocks - 1))),
                 None => prop_assert!(!finds(MOST_RUNS)),
             }

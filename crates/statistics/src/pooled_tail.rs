@@ -34,7 +34,7 @@ impl PooledTail {
         if !is_confidence(confidence) || !runs.iter().all(|run| are_finite(run)) {
             return None;
         }
-        // One sample beyond a percentile tells nothing of correlation; those beyond the median do.
+        // One sample beyond a percentile says nothing about correlation; those beyond the median do.
         let worth = |run: &Vec<f64>| {
             let ordered = sorted(run);
             let time = |at: f64| Some(indicator_autocorrelation_time(run, quantile_sorted(&ordered, at)?));
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn samples_that_follow_each_other_are_worth_less() {
         let mut slow = vec![1.0; 600];
-        slow[300..330].iter_mut().zip(0..).for_each(|(value, place)| *value = f64::from(900 + place));
+        slow[300..330].iter_mut().zip(0..).for_each(|(value, index)| *value = f64::from(900 + index));
         let found = PooledTail::of(&[slow], 1, 0.99, 0.99).unwrap();
         assert!(found.effective < 200 && found.high.is_none(), "{found:?}");
     }

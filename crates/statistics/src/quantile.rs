@@ -1,6 +1,6 @@
 //! Quantiles, their exact intervals, and robust spread (method 5).
 //!
-//! Input: functions that end in `_sorted` take values sorted by `f64::total_cmp`; the others sort a copy.
+//! Input: functions that end in `_sorted` take values sorted by `f64::total_cmp`; the rest sort a copy.
 //! Output: `None` for an empty sample or a probability outside 0..=1.
 //! Deliberately absent: every quantile definition but type 7 (statrs's is type 8), and interpolated
 //! interval bounds: a bound is a value that was observed, with its rank.

@@ -75,7 +75,7 @@ fn between(effects: &[(f64, f64)], degrees: f64) -> f64 {
     while squares(high) > degrees && high < 1e12 {
         high *= 4.0;
     }
-    // Halved down to what a double can tell.
+    // Halved down to the precision of a double.
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
         if squares(middle) > degrees { low = middle } else { high = middle }
@@ -101,7 +101,7 @@ mod tests {
     fn another_package_says_the_same() {
         let effects = [(0.1, 0.01), (0.5, 0.02), (0.3, 0.03), (-0.2, 0.02), (0.4, 0.05)];
         let found = random_effects(&effects, 0.95).expect("five machines");
-        let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-6, "{one} {other}");
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
         near(found.tau * found.tau, 0.076_386_462_5);
         near(found.mean, 0.218_837_232_3);
         near(found.interval.low, -0.126_240_44);

@@ -8,13 +8,14 @@ use crate::mid_ranks::MidRanks;
 
 /// The correlation of the ranks of pairs; `None` where either side is constant.
 pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
-    let (one, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let (one, other) = (MidRanks::of(&one).ranks, MidRanks::of(&other).ranks);
+    let (first_values, second_values): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let (first_values, second_values) = (MidRanks::of(&first_values).ranks, MidRanks::of(&second_values).ranks);
     let middle = (pairs.len() as f64 + 1.0) / 2.0;
-    let product =
-        |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>();
-    let (first, second) = (product(&one, &one), product(&other, &other));
-    (first > 0.0 && second > 0.0).then(|| product(&one, &other) / (first * second).sqrt())
+    let product = |first_values: &[f64], second_values: &[f64]| {
+        first_values.iter().zip(second_values).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>()
+    };
+    let (first, second) = (product(&first_values, &first_values), product(&second_values, &second_values));
+    (first > 0.0 && second > 0.0).then(|| product(&first_values, &second_values) / (first * second).sqrt())
 }
 
 /// What the correlation of so many independent pairs exceeds in 5 % of all cases: without a relation its variance is

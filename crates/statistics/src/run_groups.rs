@@ -41,7 +41,7 @@ pub fn run_groups(values: &[f64]) -> Option<RunGroups> {
     let ordered = sorted(values);
     let cuts = LEAST_RUNS..(ordered.len() + 1).saturating_sub(LEAST_RUNS);
     let gap = |cut: &usize| ordered[*cut] - ordered[cut - 1];
-    let cut = cuts.max_by(|one, other| gap(one).total_cmp(&gap(other)))?;
+    let cut = cuts.max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
     let (lower, upper) = ordered.split_at(cut);
     let (low, high) = (mean(lower)?, mean(upper)?);
     let freedom = |group: &[f64]| (group.len() - 1) as f64;

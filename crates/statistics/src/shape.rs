@@ -12,13 +12,13 @@ use super::outlier::{FIRST_SAMPLE_SLOW, OutlierCounts, first_sample_score, outli
 use super::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation, representatives_sorted, sorted};
 use super::steady::{Drift, drift};
 
-/// A share of severe outliers above this is told.
+/// A share of severe outliers above this is reported.
 pub const MANY_OUTLIERS: f64 = 0.01;
 
-/// A skewness beyond this is told.
+/// A skewness beyond this is reported.
 pub const SKEWED: f64 = 2.0;
 
-/// A robust coefficient of variation above this is told.
+/// A robust coefficient of variation above this is reported.
 pub const NOISY: f64 = 0.10;
 
 /// A longer run is represented by this many order statistics when its density is estimated (method 5.3).
@@ -109,14 +109,14 @@ mod tests {
         (0..n).map(|_| 100.0 + generator.normal()).collect()
     }
 
-    fn told(shape: &Distribution) -> [bool; 5] {
+    fn oddities(shape: &Distribution) -> [bool; 5] {
         [shape.has_outliers(), shape.is_multimodal, shape.is_skewed(), shape.is_noisy(), shape.is_first_sample_slow()]
     }
 
     #[test]
     fn quiet_samples_have_nothing_to_tell() {
         let shape = Distribution::of(&normal(500, 1), 1).unwrap();
-        assert_eq!(told(&shape), [false; 5]);
+        assert_eq!(oddities(&shape), [false; 5]);
         assert_eq!(shape.outliers.unwrap().all(), 500);
         assert!((shape.robust_variation.unwrap() - 0.01).abs() < 0.002);
     }
@@ -125,7 +125,7 @@ mod tests {
     fn each_oddity_is_told_by_its_own_figure() {
         let mut stalls = normal(500, 2);
         stalls.iter_mut().skip(10).step_by(50).for_each(|value| *value = 130.0);
-        assert_eq!(told(&Distribution::of(&stalls, 1).unwrap()), [true, true, true, false, false]);
+        assert_eq!(oddities(&Distribution::of(&stalls, 1).unwrap()), [true, true, true, false, false]);
         let groups: Vec<f64> = normal(500, 3)
             .into_iter()
             .enumerate()
@@ -134,7 +134,7 @@ mod tests {
         let shape = Distribution::of(&groups, 1).unwrap();
         assert!(shape.is_multimodal && shape.modes.len() == 2);
         let scattered: Vec<f64> = normal(500, 4).into_iter().map(|value| 100.0 + 15.0 * (value - 100.0)).collect();
-        assert_eq!(told(&Distribution::of(&scattered, 1).unwrap()), [false, false, false, true, false]);
+        assert_eq!(oddities(&Distribution::of(&scattered, 1).unwrap()), [false, false, false, true, false]);
         let mut slow = normal(500, 5);
         slow[0] = 150.0;
         assert!(Distribution::of(&slow, 1).unwrap().is_first_sample_slow());
@@ -153,7 +153,7 @@ mod tests {
     fn samples_without_spread_have_no_shape_to_speak_of() {
         assert_eq!(Distribution::of(&[], 1), None);
         let shape = Distribution::of(&[5.0; 60], 1).unwrap();
-        assert_eq!(told(&shape), [false; 5]);
+        assert_eq!(oddities(&shape), [false; 5]);
         assert_eq!((shape.outliers, shape.modes.len()), (None, 0));
     }
 

@@ -187,11 +187,11 @@ mod tests {
             factor in 0.1_f64..10.0,
         ) {
             let moved: Vec<f64> = values.iter().map(|value| factor * value + shift).collect();
-            let (one, other) = (trimmed_mean(&values, 0.95).unwrap(), trimmed_mean(&moved, 0.95).unwrap());
-            prop_assert!((other.value - (factor * one.value + shift)).abs() < 1e-9);
-            let widths = (one.interval.unwrap().half_width(), other.interval.unwrap().half_width());
+            let (original, shifted) = (trimmed_mean(&values, 0.95).unwrap(), trimmed_mean(&moved, 0.95).unwrap());
+            prop_assert!((shifted.value - (factor * original.value + shift)).abs() < 1e-9);
+            let widths = (original.interval.unwrap().half_width(), shifted.interval.unwrap().half_width());
             prop_assert!((widths.1 - factor * widths.0).abs() < 1e-9 * (1.0 + widths.1));
-            prop_assert!(one.interval.unwrap().contains(one.value));
+            prop_assert!(original.interval.unwrap().contains(original.value));
         }
     }
 }

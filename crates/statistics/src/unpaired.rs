@@ -21,8 +21,8 @@ use super::trimmed_mean::{TrimmedMean, variance_expected, variance_of_one, varia
 pub use super::session_spread::SessionSpread;
 
 /// Compares two variants from one positive value for each run, with a margin such as 0.02. Values are taken to be better
-/// when lower; for the others the caller swaps the sides. A hint takes a search, which thousands of comparisons do
-/// without.
+/// when lower; for metrics that are better when higher the caller swaps the sides. A hint takes a search, which thousands
+/// of comparisons do without.
 ///
 /// Fewer than five runs on a side are undecided. `None` for an empty side, values that are not positive and finite, a
 /// negative margin, a spread that cannot be one, and unless 0 < `confidence` < 1.
@@ -49,7 +49,7 @@ pub fn compare_unpaired(
         let of_differences = scatter.and_then(|scatter| scatter.with_whole(logs)).unwrap_or(error);
         Evidence { error, of_differences, directions: directions(logs) }
     });
-    let found = LogRatio::judged((theta, fewest), evidence, margin, Analysis::one(confidence));
+    let found = LogRatio::judged((theta, fewest), evidence, margin, Analysis::single(confidence));
     let found = LogRatio { detectable_effect, ..found };
     let hint = || found.hint(baseline.n.max(candidate.n), |more| scatter?.error(more));
     Some(LogRatio { hint: with_hint.then(hint).flatten(), ..found })
@@ -190,8 +190,12 @@ mod tests {
     #[test]
     fn a_disturbed_run_on_each_side_changes_no_verdict() {
         let quiet: Vec<f64> = (0..8).map(|index| 1.0 + 0.001 * f64::from(index)).collect();
-        let disturbed = |place: usize| -> Vec<f64> {
-            quiet.iter().enumerate().map(|(index, value)| if index == place { 1.4 * value } else { *value }).collect()
+        let disturbed = |disturbed_run: usize| -> Vec<f64> {
+            quiet
+                .iter()
+                .enumerate()
+                .map(|(index, value)| if index == disturbed_run { 1.4 * value } else { *value })
+                .collect()
         };
         let actual = compare(&disturbed(2), &disturbed(5), SessionSpread::NONE);
         assert_eq!((actual.verdict, actual.hint), (Verdict::Equivalent, None));
@@ -276,8 +280,8 @@ mod tests {
             prop_assert_eq!(forward.verdict.swapped(), backward.verdict);
             prop_assert_eq!(forward.theta, -backward.theta);
             prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Undecided);
-            if let (Some(one), Some(other)) = (forward.minimum_effect, backward.minimum_effect) {
-                prop_assert!((one.p_worse - other.p_better).abs() < 1e-9);
+            if let (Some(forward_effect), Some(backward_effect)) = (forward.minimum_effect, backward.minimum_effect) {
+                prop_assert!((forward_effect.p_worse - backward_effect.p_better).abs() < 1e-9);
             }
         }
 
@@ -288,10 +292,10 @@ mod tests {
             factor in 1e-9_f64..1e9,
         ) {
             let scaled = |values: &[f64]| values.iter().map(|value| value * factor).collect::<Vec<_>>();
-            let one = compare(&baseline, &candidate, SessionSpread::NONE);
-            let other = compare(&scaled(&baseline), &scaled(&candidate), SessionSpread::NONE);
-            prop_assert!((one.theta - other.theta).abs() < 1e-12);
-            assert_close(one.error.unwrap().standard_error, other.error.unwrap().standard_error, 1e-9);
+            let original = compare(&baseline, &candidate, SessionSpread::NONE);
+            let rescaled = compare(&scaled(&baseline), &scaled(&candidate), SessionSpread::NONE);
+            prop_assert!((original.theta - rescaled.theta).abs() < 1e-12);
+            assert_close(original.error.unwrap().standard_error, rescaled.error.unwrap().standard_error, 1e-9);
         }
 
         #[test]

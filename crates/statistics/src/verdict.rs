@@ -47,7 +47,7 @@ struct Row {
 }
 
 impl Verdict {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order in which they are reported.
     pub const ALL: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Undecided];
 
     /// The verdict on an interval of log ratios, with a margin on the same scale.

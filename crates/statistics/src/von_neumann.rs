@@ -2,7 +2,7 @@
 //! method 6.2).
 //!
 //! Input: the ranks of a series in its order. Output: the correlation of neighbours, and the p value of none.
-//! Of ranks, because the values of bursts hide the correlation of all others, and because the distribution of ranks is
+//! Of ranks, because the values of bursts hide the correlation of the rest, and because the distribution of ranks is
 //! known whatever that of the values. Deliberately absent: alternation, which makes an interval too wide and never wrong.
 
 use statrs::function::beta::checked_beta_reg;

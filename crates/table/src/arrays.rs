@@ -10,7 +10,7 @@ use super::file::reader;
 use files::array::{Array, Head};
 use onnx::ElementType;
 
-/// What the columns are that hold numbers, texts or lists of them, by the first row; others are left out.
+/// What the columns are that hold numbers, texts or lists of them, by the first row; all other columns are left out.
 ///
 /// # Errors
 ///

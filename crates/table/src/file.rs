@@ -14,7 +14,7 @@ use super::boundary::FileError;
 use super::{Table, TableError, boundary, pages};
 use reading::{memory_bytes, plain_file};
 
-/// Memory for the rows that are read at a time: what is decoded stands beside what is kept.
+/// Memory for the rows that are read at a time: the decoded rows and the kept ones are in memory at the same time.
 const BYTES_AT_A_TIME: usize = 16 << 20;
 
 pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
@@ -153,7 +153,7 @@ pub fn write_groups(
     })
 }
 
-/// A writer that keeps why it failed, of which polars tells nothing.
+/// A writer that keeps why it failed, which polars does not report.
 struct Remembering<W> {
     into: W,
     failed: Option<io::Error>,
@@ -171,9 +171,9 @@ impl<W: io::Write> Remembering<W> {
 impl<W> Remembering<W> {
     fn keep<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
         done.map_err(|error| {
-            let told = io::Error::from(error.kind());
+            let reported = io::Error::from(error.kind());
             self.failed = Some(error);
-            told
+            reported
         })
     }
 }

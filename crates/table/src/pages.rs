@@ -23,7 +23,7 @@ use reading::plain_file;
 /// A file that cannot be opened, or is damaged.
 pub(super) fn check(path: &Path) -> Result<(), FileError> {
     static CHECKED: LazyLock<Memo<()>> = LazyLock::new(Memo::default);
-    CHECKED.of(vec![path.to_owned()], |_| {
+    CHECKED.get_or_read(vec![path.to_owned()], |_| {
         let file = plain_file::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
         boundary::read(path, || check_pages(file))
     })

@@ -78,7 +78,7 @@ fn answer_panics(out: File) {
 
 /// `the worker panicked at ort-2.0.0/src/value/mod.rs:308: ...`
 fn failure_of(panic: &PanicHookInfo<'_>) -> Failure {
-    let at = panic.location().map(|place| format!(" at {}:{}", within_package(place.file()), place.line()));
+    let at = panic.location().map(|location| format!(" at {}:{}", within_package(location.file()), location.line()));
     let says = panic.payload_as_str().unwrap_or("it gives no reason");
     Failure::new(FailureKind::Internal, format!("the worker panicked{}: {says}", at.unwrap_or_default()))
 }

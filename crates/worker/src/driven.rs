@@ -109,7 +109,7 @@ impl WorkerSession<'_> {
                 untimed.outside += waited.saturating_sub(untimed.longest * 2 + PER_COMMAND);
                 untimed.waited += waited;
                 let (outside, waited) = (untimed.outside, untimed.waited);
-                self.tell_share(metric::UNTIMED, outside, waited);
+                self.report_share(metric::UNTIMED, outside, waited);
             }
             _ => {}
         }
@@ -130,25 +130,25 @@ impl WorkerSession<'_> {
     /// Times that are longer than that.
     pub(super) fn check_load(&mut self, waited: Duration, runs_all_sets: bool) -> Result<(), Failure> {
         let metrics = &self.validator.run.data.metrics;
-        let told = [metric::LOAD, metric::BUILD, metric::FIRST_INFERENCE].map(|metric| metrics.get(metric.name));
-        if told[0].is_none() {
+        let reported = [metric::LOAD, metric::BUILD, metric::FIRST_INFERENCE].map(|metric| metrics.get(metric.name));
+        if reported[0].is_none() {
             return Ok(());
         }
-        let inference = Duration::from_nanos(told[2].copied().unwrap_or_default() as u64);
-        let told =
-            Duration::from_nanos(told.into_iter().flatten().fold(0, |sum: u64, ns| sum.saturating_add(*ns as u64)));
-        if told > waited + PER_COMMAND {
-            let text = format!("the worker reports {told:.3?} for loading, but was done after {waited:.3?}");
+        let inference = Duration::from_nanos(reported[2].copied().unwrap_or_default() as u64);
+        let reported =
+            Duration::from_nanos(reported.into_iter().flatten().fold(0, |sum: u64, ns| sum.saturating_add(*ns as u64)));
+        if reported > waited + PER_COMMAND {
+            let text = format!("the worker reports {reported:.3?} for loading, but was done after {waited:.3?}");
             return Err(Failure::new(FailureKind::Protocol, text));
         }
         // Where the shapes of outputs are not known, every input set is run once.
         let sets = if runs_all_sets { self.validator.input_sets } else { 0 };
-        let known = told.saturating_add(inference.saturating_mul(2 * sets)).saturating_add(AROUND_LOAD);
-        self.tell_share(metric::UNTIMED_LOAD, waited.saturating_sub(known), waited);
+        let known = reported.saturating_add(inference.saturating_mul(2 * sets)).saturating_add(AROUND_LOAD);
+        self.report_share(metric::UNTIMED_LOAD, waited.saturating_sub(known), waited);
         Ok(())
     }
 
-    fn tell_share(&mut self, metric: Metric, part: Duration, whole: Duration) {
+    fn report_share(&mut self, metric: Metric, part: Duration, whole: Duration) {
         let share = part.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         self.validator.run.data.metrics.insert(metric.name.to_owned(), share);
     }

@@ -1,4 +1,4 @@
-//! How a worker ended, in words: signals by name, memory told apart, the end of its log.
+//! How a worker ended, in words: signals by name, lack of memory as its own kind, the end of its log.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -72,8 +72,8 @@ pub(super) fn with_memory(failure: Failure, said: &str, before: OutOfMemoryKills
 
 /// What a process here may have of memory, if something limits it.
 pub(super) fn memory_limit() -> Option<u64> {
-    let own = [Resource::As, Resource::Data].into_iter().filter_map(|resource| getrlimit(resource).current);
-    own.chain(Kernel::here().memory_limit()).min()
+    let of_process = [Resource::As, Resource::Data].into_iter().filter_map(|resource| getrlimit(resource).current);
+    of_process.chain(Kernel::here().memory_limit()).min()
 }
 
 /// The last 2 KiB of a log, whole lines only.
@@ -105,22 +105,22 @@ mod tests {
     #[test]
     fn a_limit_of_memory_is_named_where_it_may_be_the_reason() {
         let (killed, before) = (describe_exit("the worker", ExitStatus::from_raw(9)), OutOfMemoryKills::now());
-        let told = |failure: &Failure, said: &str, limit| with_memory(failure.clone(), said, before, limit);
+        let extended = |failure: &Failure, said: &str, limit| with_memory(failure.clone(), said, before, limit);
         let (kind, message) = (FailureKind::OutOfMemory, "the worker was killed by signal 9 (SIGKILL)");
-        let limited = told(&killed, "memory allocation of 9 bytes failed", Some(512_000_000));
+        let limited = extended(&killed, "memory allocation of 9 bytes failed", Some(512_000_000));
         assert_eq!(limited, Failure::new(kind, format!("out of memory, limit 512 MB: {message}")));
         assert_eq!(
-            told(&killed, "memory allocation of 9 bytes failed", None).message,
+            extended(&killed, "memory allocation of 9 bytes failed", None).message,
             format!("out of memory: {message}")
         );
-        let perhaps = told(&killed, "", Some(512_000_000));
+        let perhaps = extended(&killed, "", Some(512_000_000));
         assert_eq!(perhaps, Failure::new(FailureKind::Killed, format!("{message}; its memory is limited to 512 MB")));
         let interrupted = describe_exit("the worker", ExitStatus::from_raw(15));
-        assert_eq!(told(&interrupted, "", Some(512_000_000)), interrupted);
+        assert_eq!(extended(&interrupted, "", Some(512_000_000)), interrupted);
         let thrown = Failure::new(FailureKind::OutOfMemory, "std::bad_alloc");
-        assert_eq!(told(&thrown, "", Some(512_000_000)).message, "std::bad_alloc; memory is limited to 512 MB");
+        assert_eq!(extended(&thrown, "", Some(512_000_000)).message, "std::bad_alloc; memory is limited to 512 MB");
         let internal = Failure::new(FailureKind::Internal, "x");
-        assert_eq!(told(&internal, "memory allocation of 9 bytes failed", Some(1)), internal);
+        assert_eq!(extended(&internal, "memory allocation of 9 bytes failed", Some(1)), internal);
     }
 
     #[test]

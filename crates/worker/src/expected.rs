@@ -15,7 +15,7 @@ pub(super) struct ExpectedAnswers {
     warmup: Count,
     counted: Count,
     rule: Rule,
-    /// A sample may be shorter than the clock can tell: one iteration is all that it has.
+    /// A sample may be shorter than the clock's resolution, since it has one iteration.
     may_take_no_time: bool,
 }
 
@@ -250,19 +250,21 @@ mod tests {
             done(false, false, true),
             done(false, true, false),
         ];
-        for (command, own) in commands() {
+        for (command, expected_end) in commands() {
             let mut expected = ExpectedAnswers::of(&command);
             if command.name().takes_counted_samples() {
-                assert!(expected.take(&own, None).is_err_and(|text| text.contains("without a counted sample")));
+                assert!(
+                    expected.take(&expected_end, None).is_err_and(|text| text.contains("without a counted sample"))
+                );
                 assert_eq!(expected.take(&samples(SamplePhase::Measure, 3), None), Ok(false));
             }
             if command.name() == CommandName::Warm {
-                let text = expected.take(&own, None).expect_err("no warm-up");
+                let text = expected.take(&expected_end, None).expect_err("no warm-up");
                 assert_eq!(text, "`warm` ended after 0 samples, not 3");
                 assert_eq!(expected.take(&samples(SamplePhase::Warmup, 3), None), Ok(false));
             }
-            assert_eq!(expected.take(&own, None), Ok(true), "{command:?}");
-            for end in ends.iter().chain([&Answer::done()]).filter(|end| **end != own) {
+            assert_eq!(expected.take(&expected_end, None), Ok(true), "{command:?}");
+            for end in ends.iter().chain([&Answer::done()]).filter(|end| **end != expected_end) {
                 let text = expected.take(end, None).expect_err("an end of another command");
                 assert!(text.starts_with(&format!("`{}` ", command.name().word())), "{text}");
             }
@@ -311,10 +313,7 @@ mod tests {
         }
         let slice = |iterations| Command::Slice { time: Nanos(1), samples: 1, iterations };
         assert!(ExpectedAnswers::of(&slice(2)).take(&empty, None).is_err_and(|text| text.ends_with("took no time")));
-        assert!(
-            ExpectedAnswers::of(&slice(1)).take(&empty, None).is_ok(),
-            "a clock that is too coarse is told by a code"
-        );
+        assert!(ExpectedAnswers::of(&slice(1)).take(&empty, None).is_ok(), "a code reports a clock that is too coarse");
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Group {
     /// Ends the first process and everything that it started.
     pub(super) fn kill(&mut self) {
         if !self.is_over {
-            // Nobody is left to tell.
+            // Nobody is left to report it to.
             let _status = self.finish();
         }
     }
@@ -156,7 +156,7 @@ fn children() -> BTreeSet<i32> {
 
 /// Every child of this process with its group.
 pub(super) fn all_children() -> BTreeSet<(i32, i32)> {
-    let own = getpid().as_raw_nonzero().get();
+    let this_process = getpid().as_raw_nonzero().get();
     let kernel = Kernel::here();
     // A list may leave out one child while another ends (proc(5)), hence two.
     let processes = [listed_children(&kernel), listed_children(&kernel)].concat();
@@ -167,7 +167,7 @@ pub(super) fn all_children() -> BTreeSet<(i32, i32)> {
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let mut numbers = rest.split_whitespace().skip(1).map_while(|word| word.parse::<i32>().ok());
         let (parent, group) = (numbers.next()?, numbers.next()?);
-        (parent == own).then_some((pid, group))
+        (parent == this_process).then_some((pid, group))
     };
     processes.into_iter().filter_map(of_this).collect()
 }

@@ -16,7 +16,8 @@ use signal_hook::low_level::pipe;
 
 use super::group;
 
-/// Interrupts received so far. Several threads may wait for the same: one is woken at once, the others look every second.
+/// Interrupts received so far. Several threads may wait for one: the signal wakes one at once, and all others look
+/// every second.
 #[derive(Debug)]
 pub struct Interrupts {
     stream: UnixStream,
@@ -89,7 +90,7 @@ impl Interrupts {
         }
     }
 
-    /// To wait for, together with others.
+    /// To wait for, together with other files.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
@@ -127,10 +128,10 @@ mod tests {
         stream.set_nonblocking(true).expect("a socket");
         let interrupts = Interrupts { stream, _writer: None, count: AtomicU32::new(0) };
         std::thread::scope(|scope| {
-            let told = scope.spawn(|| interrupts.are_ending());
+            let are_ending = scope.spawn(|| interrupts.are_ending());
             // As a SIGTERM writes them, whether that thread waits already or not.
             std::io::Write::write_all(&mut writer, b"xx").expect("a socket");
-            assert!(told.join().expect("no panic"));
+            assert!(are_ending.join().expect("no panic"));
         });
     }
 }

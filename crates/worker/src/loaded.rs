@@ -34,7 +34,7 @@ use statistics::trimmed_mean::trimmed;
 /// A loaded cell.
 pub(super) struct Loaded {
     backend: Box<dyn Backend>,
-    /// What serves queries beside it.
+    /// The other callers that serve queries.
     callers: Vec<Caller>,
     /// What it is fed.
     tensors: Vec<TensorRequest>,
@@ -66,7 +66,7 @@ struct Cold {
 
 /// This process before a stretch of samples.
 struct Before {
-    own: Option<OwnState>,
+    thread_state: Option<OwnState>,
     used: Usage,
 }
 
@@ -142,12 +142,12 @@ impl Loaded {
             non_finite: non_finite(&outputs).into_iter().chain(survey.non_finite).collect(),
         };
         // Now that the shapes of outputs are known.
-        let before_others = backend.usage().peak_resident_bytes;
-        let others = (1..request.callers).map(|_| backend.another(request.shares_session));
-        let callers = others.collect::<Result<Vec<Caller>, Failure>>()?;
-        let resident = before_others.zip(backend.usage().peak_resident_bytes);
-        if let (Some((before, after)), false, others @ 1..) = (resident, request.shares_session, callers.len()) {
-            let each = after.saturating_sub(before) as f64 / others as f64;
+        let before_callers = backend.usage().peak_resident_bytes;
+        let more_callers = (1..request.callers).map(|_| backend.another(request.shares_session));
+        let callers = more_callers.collect::<Result<Vec<Caller>, Failure>>()?;
+        let resident = before_callers.zip(backend.usage().peak_resident_bytes);
+        if let (Some((before, after)), false, count @ 1..) = (resident, request.shares_session, callers.len()) {
+            let each = after.saturating_sub(before) as f64 / count as f64;
             values.insert(metric::SESSION_MEMORY.name.to_owned(), each);
         }
         let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
@@ -200,7 +200,7 @@ impl Loaded {
         Ok(measured)
     }
 
-    /// Serves queries, with the callers that were made beside it.
+    /// Serves queries with the backend and all callers.
     pub(super) fn serve(&mut self, queries: &Queries, inferences: u32) -> Result<Served, Failure> {
         self.backend.begin(Phase::Measure)?;
         let before = self.look();
@@ -230,8 +230,8 @@ impl Loaded {
 
     /// This process before samples are taken.
     fn look(&self) -> Before {
-        let own = self.environment.on_machine(|| OwnState::before(&Kernel::here()));
-        Before { own, used: self.backend.usage() }
+        let thread_state = self.environment.on_machine(|| OwnState::before(&Kernel::here()));
+        Before { thread_state, used: self.backend.usage() }
     }
 
     /// Adds what happened since, while `taken` samples were taken, in `busy_ns`.
@@ -247,8 +247,8 @@ impl Loaded {
             let parts = totals.parts_ns.get_or_insert_default();
             (0..parts.len()).for_each(|part| parts[part] += end[part].saturating_sub(start[part]) as f64);
         }
-        if let Some(own) = before.own {
-            self.own_totals.add(&own, &Kernel::here());
+        if let Some(before) = before.thread_state {
+            self.own_totals.add(&before, &Kernel::here());
         }
     }
 
@@ -257,7 +257,7 @@ impl Loaded {
     pub(super) fn used(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
         let mut values = self.own_totals.metrics();
         values.extend(self.backend.reported()?);
-        values.extend(self.backend.others().map(|others| (metric::OTHER_CPU.name.to_owned(), others)));
+        values.extend(self.backend.background_load().map(|share| (metric::OTHER_CPU.name.to_owned(), share)));
         let peak = match &self.cold {
             Some(cold) => cold.peak_resident_bytes,
             None => self.backend.usage().peak_resident_bytes,
@@ -290,23 +290,23 @@ impl Loaded {
     /// What is in no statistic of the samples, by stored name: where the time of an inference goes, and the throughput with
     /// several under way. The samples are taken, so that nothing is lost where one of these cannot be had: the log says why.
     pub(super) fn afterwards(&mut self, wanted: Afterwards) -> BTreeMap<String, f64> {
-        // Standard error is the worker's log; one that is closed loses nothing that counts.
-        let told = |failure: Failure| drop(writeln!(std::io::stderr(), "after the samples: {}", failure.message));
+        // Standard error is the worker's log, and a closed one loses nothing that matters.
+        let log = |failure: Failure| drop(writeln!(std::io::stderr(), "after the samples: {}", failure.message));
         let backend = self.backend.as_mut();
         let mut values = Vec::new();
         if let Some(in_flight) = wanted.in_flight {
-            let found = pipelined_ns(backend, &self.clock, in_flight).map_err(told).ok().flatten();
+            let found = pipelined_ns(backend, &self.clock, in_flight).map_err(log).ok().flatten();
             values.extend(found.map(|nanos| (metric::PIPELINED, 1e9 / nanos)));
         }
         if let Some(iterations) = wanted.profile {
-            let costs = backend.stream_costs(iterations).map_err(told).ok().flatten();
+            let costs = backend.stream_costs(iterations).map_err(log).ok().flatten();
             values.extend(costs.iter().flat_map(|costs| {
                 let copies = [(metric::TO_DEVICE, Some(costs.to_device_ns)), (metric::TO_HOST, costs.to_host_ns)];
                 let known = copies.into_iter().filter_map(|(metric, nanos)| Some((metric, nanos? as f64)));
                 known
                     .chain([(metric::EVENTS, costs.events_ns as f64), (metric::UNFINISHED, costs.unfinished_ns as f64)])
             }));
-            let shares = backend.profile(iterations).map_err(told).ok().flatten();
+            let shares = backend.profile(iterations).map_err(log).ok().flatten();
             values.extend(
                 shares.iter().flat_map(|shares| [(metric::FALLBACK, shares.cpu), (metric::COPIES, shares.copies)]),
             );

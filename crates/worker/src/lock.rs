@@ -3,9 +3,9 @@
 //! An advisory lock on a file that every user of the machine can open; its text says who holds it. The kernel releases
 //! it with the process, so a lock is never stale. Where the file cannot be opened, each user has one of their own.
 //!
-//! Those who wait for it take turns: each holds a file of its own beside the lock, named after the time at which it came, and
-//! only the first of them may take the lock. Such a file is locked too, so that a waiter that died holds up none of the
-//! others.
+//! Processes that wait for it queue: each holds a file next to the lock, named after the time at which it came, and
+//! only the first of them may take the lock. Such a file is locked too, so that a waiter that died does not hold up the
+//! queue.
 
 use std::fs::{DirEntry, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -30,7 +30,7 @@ pub struct MachineLock {
 pub enum LockError {
     #[error("another perfrun is measuring on this machine: {holder}")]
     #[diagnostic(help(
-        "leave out --no-wait to wait for it; PERFRUN_LOCK=none measures beside it, and the record says so"
+        "leave out --no-wait to wait for it; PERFRUN_LOCK=none measures at the same time, and the record says so"
     ))]
     Held {
         /// What the lock's file says, or the kernel.
@@ -40,12 +40,12 @@ pub enum LockError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// By which file this process waits for others.
+/// The file by which this process waits for other ones.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The lock's file; `None`: there is none, or none is wanted.
     pub path: Option<PathBuf>,
-    /// Why others may measure at the same time.
+    /// Why other processes may measure at the same time.
     pub not_shared: Option<String>,
 }
 
@@ -71,8 +71,8 @@ fn usable(shared: &Path) -> Choice {
         return Choice { path: Some(shared.to_owned()), not_shared: None };
     };
     let name = format!("perfrun-{}.lock", rustix::process::geteuid().as_raw());
-    let own = [usual_path().with_file_name(&name), std::env::temp_dir().join(&name)];
-    let path = own.into_iter().find(|path| open_shared(path).is_ok());
+    let of_user = [usual_path().with_file_name(&name), std::env::temp_dir().join(&name)];
+    let path = of_user.into_iter().find(|path| open_shared(path).is_ok());
     let waits = match path {
         Some(_) => "perfrun waits only for other measurements of this user",
         None => "perfrun does not wait for other measurements",
@@ -106,7 +106,7 @@ impl MachineLock {
         Ok(lock)
     }
 
-    /// Tells those who wait when the lock is likely to be free.
+    /// Writes into the lock's file when it is likely to be free, for those who wait.
     pub fn expect_end(&self, left: Duration) {
         let end = (SystemTime::now() + left).duration_since(UNIX_EPOCH).unwrap_or_default();
         self.write(&format!("{}\n", end.as_secs()));
@@ -126,7 +126,7 @@ impl Drop for MachineLock {
     }
 }
 
-/// A place among those who wait for the lock.
+/// A position in the queue for the lock.
 #[derive(Debug)]
 pub struct Turn {
     path: PathBuf,
@@ -139,7 +139,7 @@ impl Turn {
     pub fn take(lock: &Path) -> Option<Self> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let path = lock.with_file_name(format!("{}{since:020}-{}", prefix(lock), std::process::id()));
-        let file = plain_file::temporary_beside(&path).ok()?;
+        let file = plain_file::temporary_sibling(&path).ok()?;
         // Other users must see whether it is locked.
         file.as_file().set_permissions(Permissions::from_mode(0o644)).ok()?;
         // Before it has its name, so that nobody finds it unlocked.
@@ -163,12 +163,12 @@ fn prefix(lock: &Path) -> String {
 /// How many wait for the lock who came before this one. What a waiter left that died is removed, where that is allowed.
 fn waiting_before(lock: &Path, turn: Option<&Turn>) -> usize {
     let prefix = prefix(lock);
-    let own = turn.and_then(|turn| turn.path.file_name());
+    let this_turn = turn.and_then(|turn| turn.path.file_name());
     let folder = lock.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_before = |entry: &DirEntry| {
         let name = entry.file_name();
-        name.to_string_lossy().starts_with(&prefix) && own.is_none_or(|own| name.as_os_str() < own)
+        name.to_string_lossy().starts_with(&prefix) && this_turn.is_none_or(|this_turn| name.as_os_str() < this_turn)
     };
     let is_alive = |entry: &DirEntry| {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
@@ -196,12 +196,12 @@ pub fn in_words(text: &str, now: SystemTime) -> String {
     }
 }
 
-/// What the lock's file says, unless the kernel names another process, which is no perfrun: in another container a perfrun
-/// knows itself by another number.
+/// What the lock's file says, unless the kernel names another process, which is no perfrun. A perfrun in another
+/// container knows itself by another number.
 fn text_of_holder(file: &File, text: &str) -> String {
     let holders = file.metadata().map(|metadata| holders(&metadata)).unwrap_or_default();
-    let is_told = holders.iter().any(|pid| text.starts_with(&format!("process {pid},")));
-    let Some(pid) = holders.first().filter(|_| !is_told) else { return text.to_owned() };
+    let is_named = holders.iter().any(|pid| text.starts_with(&format!("process {pid},")));
+    let Some(pid) = holders.first().filter(|_| !is_named) else { return text.to_owned() };
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     match name.trim() {
         "perfrun" if !text.is_empty() => text.to_owned(),
@@ -209,7 +209,8 @@ fn text_of_holder(file: &File, text: &str) -> String {
     }
 }
 
-/// The processes that hold an advisory lock on a file; empty where the kernel does not tell, or not in this container.
+/// The processes that hold an advisory lock on a file; empty where the kernel does not report them, or not in this
+/// container.
 pub fn holders(file: &Metadata) -> Vec<u32> {
     let device = file.dev();
     let id = format!("{:02x}:{:02x}:{}", rustix::fs::major(device), rustix::fs::minor(device), file.ino());
@@ -306,8 +307,8 @@ mod tests {
         fs::remove_file(&path).expect("it can be removed");
         fs::create_dir(&path).expect("a folder");
         let choice = usable(&path);
-        let own = choice.path.expect("one of this user's");
-        assert!(own.is_file() && own.parent() != Some(folder.path()), "{own:?}");
+        let of_user = choice.path.expect("one of this user's");
+        assert!(of_user.is_file() && of_user.parent() != Some(folder.path()), "{of_user:?}");
         let why = choice.not_shared.expect("a reason");
         assert!(
             why.starts_with("cannot use ") && why.ends_with("perfrun waits only for other measurements of this user"),
@@ -330,22 +331,22 @@ mod tests {
         let file = File::open(&path).expect("a file");
         file.lock().expect("a free lock");
         let Err(LockError::Held { holder }) = MachineLock::try_take(&path, "process 2", None) else { panic!("held") };
-        let own = format!("process {} (", std::process::id());
+        let this_process = format!("process {} (", std::process::id());
         // A sandbox may have no /proc/locks.
-        assert!(holder.starts_with(&own) || holders(&file.metadata().expect("a file")).is_empty(), "{holder}");
+        assert!(holder.starts_with(&this_process) || holders(&file.metadata().expect("a file")).is_empty(), "{holder}");
     }
 
     #[test]
     fn the_second_one_is_told_about_the_first() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("lock");
-        let own = format!("process {}, experiment x", std::process::id());
-        let first = MachineLock::try_take(&path, &own, None).expect("a free lock");
+        let this_process = format!("process {}, experiment x", std::process::id());
+        let first = MachineLock::try_take(&path, &this_process, None).expect("a free lock");
         let second = MachineLock::try_take(&path, "process 2", None);
-        assert!(matches!(second, Err(LockError::Held { holder }) if holder == own));
+        assert!(matches!(second, Err(LockError::Held { holder }) if holder == this_process));
         first.expect_end(Duration::from_secs(150));
         let third = MachineLock::try_take(&path, "process 3", None);
-        let left = format!("{own}, about 3 min more");
+        let left = format!("{this_process}, about 3 min more");
         assert!(matches!(third, Err(LockError::Held { holder }) if holder == left));
         drop(first);
         MachineLock::try_take(&path, "process 2", None).expect("free again");

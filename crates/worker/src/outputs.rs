@@ -91,7 +91,7 @@ struct Written {
     keys: Vec<String>,
 }
 
-/// The file that says what the others of a set are: sequences and optional outputs differ from set to set.
+/// The file that says what the other files of a set are: sequences and optional outputs differ from set to set.
 fn list_of(folder: &Path, set: usize) -> PathBuf {
     folder.join(format!("{set}.json"))
 }
@@ -125,7 +125,7 @@ impl OutputFiles {
 }
 
 /// Writes the outputs for each input set as [`OutputFiles`] does, as many sets as 64 MiB hold, at least one; where the
-/// first set gives others in a second inference, those of the second inferences too.
+/// first set gives different outputs in a second inference, those of the second inferences too.
 pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<(), Failure> {
     let mut files = OutputFiles::new(folder);
     let (mut written, mut first) = (0, None);
@@ -155,7 +155,7 @@ fn outputs_of(set: usize, backend: &mut dyn Backend) -> Result<Vec<Array>, Failu
     backend.outputs()
 }
 
-/// Where the outputs of second inferences are, beside the first ones.
+/// Where the outputs of second inferences are, next to the first ones.
 fn again_in(folder: &Path) -> PathBuf {
     folder.join("again")
 }

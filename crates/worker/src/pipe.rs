@@ -1,4 +1,4 @@
-//! The listening side: tells a worker what to do, sleeps on the pipe, gathers what it answers.
+//! The parent's side of a worker's pipes: it sends commands, sleeps on the pipe, and collects the answers.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -100,7 +100,7 @@ impl<'a> WorkerPipe<'a> {
                 // It was greeted on standard input too.
                 Some(Err(_)) if self.process.fall_back(true, &mut self.received) => break,
                 _ => {
-                    // The worker is gone; whatever it said last tells why.
+                    // The worker is gone; the last thing it said is the reason.
                     self.since = Instant::now();
                     self.drain(tick)?;
                     return Err(self.exit_failure().into());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Places at which an object may begin that are tried, from the end.
+/// An object may begin at any brace; so many braces are tried, from the end.
 const MOST_TRIED: usize = 1000;
 
 /// What the last JSON object says that has any of these names: one number, or one for each item; or what stands there
@@ -19,13 +19,13 @@ pub fn numbers<'a>(printed: &str, wanted: &[&'a str]) -> BTreeMap<&'a str, Resul
         objects.next()?.ok()
     });
     let read = |object: Map<String, Value>| {
-        let of = |name: &&'a str| Some((*name, values(name, object.get(*name)?)));
-        Some(wanted.iter().filter_map(of).collect::<BTreeMap<_, _>>()).filter(|found| !found.is_empty())
+        let values_of = |name: &&'a str| Some((*name, values(name, object.get(*name)?)));
+        Some(wanted.iter().filter_map(values_of).collect::<BTreeMap<_, _>>()).filter(|found| !found.is_empty())
     };
     objects.find_map(read).unwrap_or_default()
 }
 
-/// Python prints numbers that JSON does not have; as texts they spoil no others.
+/// Python prints numbers that JSON does not have. As texts they do not make the whole object unreadable.
 fn with_quoted_words(printed: &str) -> String {
     let mut text = printed.to_owned();
     for word in ["-Infinity", "Infinity", "NaN"].into_iter().filter(|word| printed.contains(word)) {
@@ -56,13 +56,13 @@ mod tests {
 
     #[test]
     fn the_last_object_with_a_wanted_name_is_what_was_meant() {
-        let one = |name: &'static str, values: &[f64]| BTreeMap::from([(name, Ok(values.to_vec()))]);
-        assert_eq!(found("{\"map50\": 0.41}\n"), one("map50", &[0.41]));
+        let only = |name: &'static str, values: &[f64]| BTreeMap::from([(name, Ok(values.to_vec()))]);
+        assert_eq!(found("{\"map50\": 0.41}\n"), only("map50", &[0.41]));
         assert_eq!(
             found("loading\n{\"map50\": 1}\nresult: {\"map50\": 2, \"model\": {\"x\": 1}} ok\n{\"other\": 3}\n{"),
-            one("map50", &[2.0])
+            only("map50", &[2.0])
         );
-        assert_eq!(found("done\n{\n  \"iou\": [0.5, 1]\n}\n"), one("iou", &[0.5, 1.0]));
+        assert_eq!(found("done\n{\n  \"iou\": [0.5, 1]\n}\n"), only("iou", &[0.5, 1.0]));
         for nothing in ["", "0.41", "{}", "map50: 1", &"{".repeat(100_000)] {
             assert_eq!(found(nothing), BTreeMap::new(), "{nothing}");
         }

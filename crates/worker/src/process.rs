@@ -41,7 +41,7 @@ pub struct Launch {
     pub padding: usize,
     /// Where its standard error goes.
     pub log: PathBuf,
-    /// How long perfrun waits for it, from its start to its end; while others take turns, nobody waits.
+    /// How long perfrun waits for it, from its start to its end. While other workers have their turn, nobody waits.
     pub timeout: Nanos,
     /// What allows no more, where that is not the specification's `timeout`: `the budget leaves no more`.
     pub shortened_by: Option<&'static str>,
@@ -226,7 +226,8 @@ impl Process {
     }
 }
 
-/// Whether a line is a message, or is meant as the first one: what is wrong with it is told, and nobody waits for another.
+/// Whether a line is a message, or is meant as the first one: what is wrong with it is reported, and nobody waits for
+/// another.
 fn is_answer(line: &[u8]) -> bool {
     let is_greeting =
         || line.trim_ascii_start().starts_with(b"{") && line.windows(7).any(|letters| letters == b"\"hello\"");

@@ -34,8 +34,8 @@ pub struct RunData {
     pub warmup_status: Option<WarmupStatus>,
     /// Why sampling ended.
     pub stop_reason: Option<StopReason>,
-    /// How many of the counted samples each slice took; empty in designs without slices. Slice j of an arm ran next to,
-    /// or beside, slice j of the others of its group.
+    /// How many of the counted samples each slice took; empty in designs without slices. Slice j of a cell ran next to,
+    /// or at the same time as, slice j of the other members of its group.
     #[serde(default)]
     pub slices: Vec<u32>,
     /// Samples before the counted ones.
@@ -81,7 +81,7 @@ impl WorkerRun {
                 data.placement = Some(placement);
                 data.output_shapes = output_shapes;
                 data.output_hash = output_hash;
-                data.tell_non_finite(non_finite);
+                data.add_non_finite(non_finite);
             }
             Answer::Samples { phase, columns } => data.samples_mut(phase).append(columns),
             Answer::Metrics { values } => data.metrics.extend(values),
@@ -92,7 +92,7 @@ impl WorkerRun {
                 data.warmup_status = warmup.or(data.warmup_status);
                 data.stop_reason = stop.or(data.stop_reason);
                 data.output_hash_after = output_hash.or(data.output_hash_after.take());
-                data.tell_non_finite(non_finite);
+                data.add_non_finite(non_finite);
             }
         }
     }
@@ -111,7 +111,7 @@ impl RunData {
         self.measured.duration_ns.iter().copied().fold(0, u64::saturating_add)
     }
 
-    fn tell_non_finite(&mut self, names: Vec<String>) {
+    fn add_non_finite(&mut self, names: Vec<String>) {
         let mut known: HashSet<String> = self.non_finite.iter().cloned().collect();
         self.non_finite.extend(names.into_iter().filter(|name| known.insert(name.clone())));
     }

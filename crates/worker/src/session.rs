@@ -126,7 +126,7 @@ impl<'a> WorkerSession<'a> {
         self.validator.worker.as_ref()
     }
 
-    /// Tells the worker to do something and waits until it is done.
+    /// Sends the worker a command and waits until it is done.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl<'a> WorkerSession<'a> {
         self.pipe.as_ref().map_or(0, WorkerPipe::id)
     }
 
-    /// Tells the worker to do something; it begins at once. [`WorkerSession::listen`] has to follow.
+    /// Sends the worker a command, which it begins at once. [`WorkerSession::listen`] has to follow.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl<'a> WorkerSession<'a> {
         pipe.send(command, tick)
     }
 
-    /// Waits until the worker has done what it was told.
+    /// Waits until the worker has done its last command.
     ///
     /// # Errors
     ///

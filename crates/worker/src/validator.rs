@@ -161,12 +161,14 @@ impl ResponseValidator {
         Ok(())
     }
 
-    /// Of a program's metrics those that perfrun knows and that are the program's to tell: times of loading belong to loading.
+    /// Keeps those of a program's metrics that perfrun knows and that a program may report with this command.
     /// The specification's are reported under the name and in the unit that stand there.
     fn keep_own(&self, values: &mut BTreeMap<String, f64>, command: CommandName) {
-        let own = |own: &OwnMetric| Some((own.metric.name.to_owned(), values.get(own.metric.stem())? * own.factor));
-        let declared: Vec<(String, f64)> = self.metrics.iter().filter_map(own).collect();
-        values.retain(|name, _| self.metrics.iter().all(|own| own.metric.stem() != name));
+        let value_of = |declared: &OwnMetric| {
+            Some((declared.metric.name.to_owned(), values.get(declared.metric.stem())? * declared.factor))
+        };
+        let declared: Vec<(String, f64)> = self.metrics.iter().filter_map(value_of).collect();
+        values.retain(|name, _| self.metrics.iter().all(|declared| declared.metric.stem() != name));
         let of_load = [metric::LOAD, metric::BUILD, metric::FIRST_INFERENCE].map(|metric| metric.name);
         values.retain(|name, _| {
             let is_known = metric::METRICS.iter().any(|metric| metric.name == name) && *name != metric::SPAWN.name;
@@ -233,8 +235,8 @@ fn check_values(answer: &Answer) -> Result<(), String> {
                     return Err(format!("the worker gave a metric `{name}`, which perfrun does not know"));
                 }
                 if !(0.0..=LARGEST_METRIC).contains(value) {
-                    let own = metric::by_name(name).filter(|known| known.is_own());
-                    let name = own.map_or(name.as_str(), |own| own.stem());
+                    let declared = metric::by_name(name).filter(|known| known.is_own());
+                    let name = declared.map_or(name.as_str(), |declared| declared.stem());
                     return Err(format!(
                         "the worker gave {value:e} for `{name}`; it must be from 0 to {LARGEST_METRIC:e}"
                     ));

@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn a_program_has_the_users_value_its_variants_or_none() {
-        let given = |kept: Option<&str>, own: Option<&str>| {
+        let given = |kept: Option<&str>, of_variant: Option<&str>| {
             let mut command = Command::new("p");
-            command.envs(own.map(|own| (SIZE, own)));
+            command.envs(of_variant.map(|size| (SIZE, size)));
             give(&mut command, kept.map(OsString::from));
             let size = command.get_envs().find(|(name, _)| *name == SIZE);
             size.map(|(_, value)| value.map(|value| value.to_string_lossy().into_owned()))

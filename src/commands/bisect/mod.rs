@@ -1,7 +1,7 @@
 //! `perfrun bisect`: the first version of ONNX Runtime with which a cell is slower, and the node that it is slower in.
 //!
 //! Both ends are measured in one record, then the first against versions in the middle, each time in a record of its own with
-//! the one cell that is followed; at last the neighbours, with a profile.
+//! the one cell that is followed; at last the two adjacent versions, with a profile.
 
 mod node;
 mod versions;
@@ -42,8 +42,8 @@ pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
             "variants of the specification name their runtimes, and `bisect` compares versions of ONNX Runtime";
         return Err(Error::refused(message, "give it a specification whose variants name none"));
     }
-    let own = std::mem::take(&mut loaded.experiment.runtimes);
-    let ends = [named(&own, &arguments.from)?, named(&own, &arguments.to)?];
+    let declared = std::mem::take(&mut loaded.experiment.runtimes);
+    let ends = [named(&declared, &arguments.from)?, named(&declared, &arguments.to)?];
     if ends[0] == ends[1] {
         return Err(Error::refused("`--from` and `--to` are the same", "name two versions"));
     }
@@ -64,10 +64,10 @@ pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     loaded.experiment.goals.clear();
     specs::obtain(&mut loaded, true, &interrupts, ui)?;
     ui.warnings(&loaded.warnings);
-    let place = ProjectRoot::of(&arguments.spec)?;
-    let between = between([&ends[0], &ends[1]], &own);
-    let bisection = Bisection { arguments, place: &place, interrupts: &interrupts, ui };
-    let code = bisection.of(&loaded, &overrides, ends, between)?.unwrap_or(ExitCode::Interrupted);
+    let project = ProjectRoot::of(&arguments.spec)?;
+    let between = between([&ends[0], &ends[1]], &declared);
+    let bisection = Bisection { arguments, project: &project, interrupts: &interrupts, ui };
+    let code = bisection.carry_out(&loaded, &overrides, ends, between)?.unwrap_or(ExitCode::Interrupted);
     if code == ExitCode::Interrupted {
         ui.note(
             "a bisection is not resumed: the same command begins it anew, between nearer versions where some are known",
@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
 /// What every measurement is made with.
 struct Bisection<'a> {
     arguments: &'a BisectArgs,
-    place: &'a ProjectRoot,
+    project: &'a ProjectRoot,
     interrupts: &'a Interrupts,
     ui: &'a Ui,
 }
@@ -137,8 +137,8 @@ fn is_slower(row: &Comparison) -> bool {
 }
 
 impl Bisection<'_> {
-    /// The whole of it; nothing where the user stopped it.
-    fn of(
+    /// The whole bisection; `None` where the user stopped it.
+    fn carry_out(
         &self,
         loaded: &Loaded,
         overrides: &Overrides,
@@ -159,7 +159,7 @@ impl Bisection<'_> {
         };
         let name = name_of(cell);
         self.ui.labelled("slower", &format!("{name}: {to} is {}, against {from}", speedup(row)));
-        let others: Vec<&Cell> = slower[1..].iter().filter_map(|row| first.cell(row.cell)).collect();
+        let not_followed: Vec<&Cell> = slower[1..].iter().filter_map(|row| first.cell(row.cell)).collect();
         let followed = Overrides { only: Some(selector_of(cell)), ..overrides.clone() };
         let good = ends[0].clone();
         let stopped = || {
@@ -167,29 +167,28 @@ impl Bisection<'_> {
             print(self.ui, &self.ui.labelled_text("result", &text)).map(|_| None)
         };
         let all = between.clone();
-        let neighbours = search(ends, between, |version| self.try_it(loaded, &followed, [&good, version], row.ratio))?;
-        let Some(neighbours) = neighbours else { return stopped() };
+        let adjacent = search(ends, between, |version| self.try_it(loaded, &followed, [&good, version], row.ratio))?;
+        let Some(adjacent) = adjacent else { return stopped() };
         let mut profiled = loaded.clone();
         profiled.experiment.profile = Some(Profiling::default());
-        let Some(pair) = self.neighbours(&mut profiled, &followed, &neighbours)? else { return stopped() };
-        let mut lines = self.found(&profiled, &pair, &name, &neighbours);
-        let untried: Vec<String> = passed_over(&all, &neighbours).iter().map(|runtime| runtime.name.clone()).collect();
+        let Some(pair) = self.measure_adjacent(&mut profiled, &followed, &adjacent)? else { return stopped() };
+        let mut lines = self.found(&profiled, &pair, &name, &adjacent);
+        let untried: Vec<String> = passed_over(&all, &adjacent).iter().map(|runtime| runtime.name.clone()).collect();
         if !untried.is_empty() {
             let text = format!("{} could not be measured; it may have come with one of these", list(&untried));
             lines.push(("perhaps", text));
         }
         let part = pair.rows().find(|row| is_slower(row)).map(|found| found.ratio.ln() / row.ratio.ln());
-        if part.is_some_and(|part| part < MOST_OF_IT) && neighbours[1].name != to {
+        if part.is_some_and(|part| part < MOST_OF_IT) && adjacent[1].name != to {
             let all = format::ratio(row.ratio, row.interval());
-            let text =
-                format!("it became slower again by {to}, {all} in all: repeat with --from {}", neighbours[1].name);
+            let text = format!("it became slower again by {to}, {all} in all: repeat with --from {}", adjacent[1].name);
             lines.push(("more", text));
         }
-        if !others.is_empty() {
-            let names = some(others.iter().map(|cell| name_of(cell)), 3).join(", ");
+        if !not_followed.is_empty() {
+            let names = some(not_followed.iter().map(|cell| name_of(cell)), 3).join(", ");
             lines.push((
                 "others",
-                format!("{} slower too, and not followed: {names}", count(others.len() as u64, "cell")),
+                format!("{} slower too, and not followed: {names}", count(not_followed.len() as u64, "cell")),
             ));
         }
         let lines = lines.iter().map(|(label, text)| self.ui.labelled_text(label, text));
@@ -215,7 +214,7 @@ impl Bisection<'_> {
         let what = measure::Measurement {
             loaded: &loaded,
             file,
-            place: self.place,
+            project: self.project,
             wishes: Wishes { runtime: None, wait: self.arguments.wait, ..Wishes::default() },
             overrides,
             restrictions,
@@ -224,8 +223,8 @@ impl Bisection<'_> {
         measured.map(|(job, code)| Ok(Pair { results: results_of(job.record())?, job, code })).transpose()
     }
 
-    /// What a version in the middle is, where the last one has this ratio; told on a line. Where that stays open, it is
-    /// measured once more with more runs, and then the estimate counts.
+    /// What a version in the middle is, where the last one has this ratio; prints it as a line. Where that stays open,
+    /// it is measured once more with more runs, and then the estimate counts.
     fn try_it(
         &self,
         loaded: &Loaded,
@@ -233,44 +232,44 @@ impl Bisection<'_> {
         [good, version]: [&Runtime; 2],
         ratio: f64,
     ) -> Result<Option<Tried>, Error> {
-        let tell = |text: &str| self.ui.labelled(&version.name, text);
+        let print_line = |text: &str| self.ui.labelled(&version.name, text);
         let mut loaded = loaded.clone();
         let mut is_last = false;
         loop {
             let pair = match self.measure(&loaded, &self.arguments.spec, overrides, &[good.clone(), version.clone()]) {
                 Err(Error::Runtime(problem)) => {
-                    tell(&format!("passed over: {problem}"));
+                    print_line(&format!("passed over: {problem}"));
                     return Ok(Some(Tried::Unusable));
                 }
                 measured => measured?,
             };
             let Some(pair) = pair else { return Ok(None) };
             let Some(row) = pair.rows().next() else {
-                tell(&format!("passed over: {}", pair.problem()));
+                print_line(&format!("passed over: {}", pair.problem()));
                 return Ok(Some(Tried::Unusable));
             };
             if let Some(why) = row.withheld().filter(|why| why.hides_the_value()) {
-                tell(&format!("passed over: {}", why.words()));
+                print_line(&format!("passed over: {}", why.words()));
                 return Ok(Some(Tried::Unusable));
             }
             let said = format!("{}, against {}", speedup(row), good.name);
             if row.is_judged() && !row.verdict.is_open() {
-                tell(&said);
+                print_line(&said);
                 return Ok(Some(if is_slower(row) { Tried::Worse } else { Tried::NoWorse }));
             }
             if is_last {
                 let is_nearer = row.ratio.ln() < ratio.ln() / 2.0;
                 let counts = if is_nearer { "slower" } else { "no slower" };
-                tell(&format!("{said}; counts as {counts}, by the estimate"));
+                print_line(&format!("{said}; counts as {counts}, by the estimate"));
                 return Ok(Some(if is_nearer { Tried::Worse } else { Tried::NoWorse }));
             }
-            tell(&format!("{said}; once more, with up to {} runs", with_more_runs(&mut loaded)));
+            print_line(&format!("{said}; once more, with up to {} runs", with_more_runs(&mut loaded)));
             is_last = true;
         }
     }
 
-    /// The neighbours with a profile; with more runs where they stay undecided.
-    fn neighbours(
+    /// Measures the two adjacent versions with a profile; with more runs where they stay undecided.
+    fn measure_adjacent(
         &self,
         loaded: &mut Loaded,
         overrides: &Overrides,
@@ -285,9 +284,10 @@ impl Bisection<'_> {
         self.measure(loaded, &self.arguments.spec, overrides, pair)
     }
 
-    /// What the neighbours show: whether they differ, in which operator and node, and the files that repeat it.
-    fn found(&self, loaded: &Loaded, pair: &Pair, name: &str, neighbours: &[Runtime; 2]) -> Lines {
-        let [good, bad] = neighbours;
+    /// What the two adjacent versions show: whether they differ, in which operator and node, and the files that repeat
+    /// it.
+    fn found(&self, loaded: &Loaded, pair: &Pair, name: &str, adjacent: &[Runtime; 2]) -> Lines {
+        let [good, bad] = adjacent;
         let said = format!("{}, against {}", pair.said(), good.name);
         if !pair.rows().any(is_slower) {
             let text = format!(
@@ -298,33 +298,33 @@ impl Bisection<'_> {
         }
         let said = format!("slower from {} on: {name}, {said}", bad.name);
         let mut lines = vec![("result", said.clone())];
-        let Some(of) = pair.results.explanations.first() else {
+        let Some(explanation) = pair.results.explanations.first() else {
             let why = pair.results.cells.iter().find_map(|cell| cell.profile.as_ref()?.unknown());
             lines.push(("operator", format!("unknown, {}", why.unwrap_or_else(|| "no profile".to_owned()))));
             return lines;
         };
         let is_longer = |difference: &Estimated| difference.low.is_some_and(|low| low > 0.0);
-        let operator = of.rows.iter().find(|row| is_longer(&row.difference) && row.operator.is_some());
+        let operator = explanation.rows.iter().find(|row| is_longer(&row.difference) && row.operator.is_some());
         let named = |row: &OperatorDifference| {
-            format!("{} {}", row.operator.as_deref().unwrap_or_default(), grown(&row.difference, of))
+            format!("{} {}", row.operator.as_deref().unwrap_or_default(), grown(&row.difference, explanation))
         };
-        let doubt = if of.is_seen_again() {
+        let doubt = if explanation.is_seen_again() {
             ""
         } else {
             "; the profile's processes without the profiler did not show this difference: trust it less"
         };
         lines.push(("operator", operator.map_or("none takes longer beyond noise".to_owned(), named) + doubt));
-        let node = of.nodes.iter().find(|node| is_longer(&node.difference) && node.path.is_some());
-        if let (Some(node), Some(cell)) = (node, pair.cell(of.cell)) {
+        let node = explanation.nodes.iter().find(|node| is_longer(&node.difference) && node.path.is_some());
+        if let (Some(node), Some(cell)) = (node, pair.cell(explanation.cell)) {
             let path = node.path.as_deref().unwrap_or_default();
-            let text = format!("{path} ({}) {}", node.operator, grown(&node.difference, of));
+            let text = format!("{path} ({}) {}", node.operator, grown(&node.difference, explanation));
             let found = [format!("ONNX Runtime: {said}."), format!("The node {text}.")];
             let paths = [path].into_iter().chain(node.baseline_path.as_deref()).collect();
             let operator = &node.operator;
             let culprit =
-                Culprit { experiment: &loaded.experiment, cell, paths, operator, runtimes: neighbours, found: &found };
+                Culprit { experiment: &loaded.experiment, cell, paths, operator, runtimes: adjacent, found: &found };
             lines.push(("node", text));
-            lines.push(("written", self.write(&culprit, pair.job.served(of.cell))));
+            lines.push(("written", self.write(&culprit, pair.job.served(explanation.cell))));
         }
         lines
     }
@@ -355,10 +355,14 @@ fn with_more_runs(loaded: &mut Loaded) -> u32 {
 }
 
 /// `+0.41 ms, 84 % of the difference`.
-fn grown(difference: &Estimated, of: &Explanation) -> String {
+fn grown(difference: &Estimated, explanation: &Explanation) -> String {
     let time = format::measured(Unit::Nanoseconds, difference.value, None);
-    let part = difference.value / of.difference_ns;
-    if of.difference_ns > 0.0 { format!("+{time}, {} of the difference", percent(part)) } else { format!("+{time}") }
+    let part = difference.value / explanation.difference_ns;
+    if explanation.difference_ns > 0.0 {
+        format!("+{time}, {} of the difference", percent(part))
+    } else {
+        format!("+{time}")
+    }
 }
 
 /// A cell without its runtime: `net/b1/fp32/cpu`.

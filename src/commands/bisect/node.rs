@@ -18,7 +18,7 @@ pub(super) struct Culprit<'a> {
     pub(super) experiment: &'a Experiment,
     /// Where it was found.
     pub(super) cell: &'a Cell,
-    /// The node's names, the cell's first: versions may have others.
+    /// The node's names, the cell's first: other versions may name it differently.
     pub(super) paths: Vec<&'a str>,
     /// What the cell executes it as.
     pub(super) operator: &'a str,
@@ -73,13 +73,13 @@ impl Culprit<'_> {
     /// What of the variant holds for one node too, in the words of a specification: not the precision, which the file has.
     fn variant(&self) -> Value {
         const KEPT: [&str; 6] = ["graph_optimization", "execution", "session", "provider", "env", "wrap"];
-        let own = self.experiment.variants.iter().find(|variant| variant.name == self.cell.names.variant());
-        let all = json!(own);
+        let measured = self.experiment.variants.iter().find(|variant| variant.name == self.cell.names.variant());
+        let all = json!(measured);
         let is_set = |value: &&Value| ![Value::Null, json!({}), json!([])].contains(value);
         let kept = KEPT.iter().filter_map(|key| Some(((*key).to_owned(), all.get(key).filter(is_set)?.clone())));
         let mut variant: Map<String, Value> = kept.collect();
         let mut threads = json!({ "intra": self.cell.threads });
-        if let Some(inter) = own.and_then(|variant| variant.threads.inter) {
+        if let Some(inter) = measured.and_then(|variant| variant.threads.inter) {
             threads["inter"] = inter.into();
         }
         variant.insert("threads".to_owned(), threads);
@@ -133,13 +133,13 @@ mod tests {
         let file = culprit.write((&path, &fed), folder.path()).unwrap();
         let written = spec::load(&file, &[]).unwrap().experiment;
         assert_eq!((&written.runtimes[..], written.runs), (&runtimes[..], experiment.runs));
-        let (variant, own) = (&written.variants[0], &experiment.variants[0]);
+        let (variant, original) = (&written.variants[0], &experiment.variants[0]);
         assert_eq!(
             (variant.threads.intra, variant.threads.inter, variant.precision),
             (Some(3), Some(2), Default::default())
         );
-        assert_eq!((&variant.session, &variant.env, &variant.wrap), (&own.session, &own.env, &own.wrap));
-        assert_eq!(variant.graph_optimization, own.graph_optimization);
+        assert_eq!((&variant.session, &variant.env, &variant.wrap), (&original.session, &original.env, &original.wrap));
+        assert_eq!(variant.graph_optimization, original.graph_optimization);
         assert_eq!(onnx::load(&file.with_extension("onnx")).unwrap().graph.unwrap().node.len(), 1);
         let second = culprit.write((&path, &fed), folder.path()).unwrap();
         assert!(second != file && spec::load(&second, &[]).is_ok());

@@ -70,8 +70,8 @@ fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
 fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let sources = Sources::here()?;
     let sides = sources.named(arguments.baseline.as_deref(), arguments.candidate.as_deref())?;
-    if let [Source::Commit { hash: one, .. }, Source::Commit { hash: other, name }] = &sides
-        && one == other
+    if let [Source::Commit { hash: from, .. }, Source::Commit { hash: to, name }] = &sides
+        && from == to
     {
         ui.note(&format!("both sides are commit {name}"));
     }
@@ -119,7 +119,7 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.bisect {
         return Ok(answer);
     }
-    // A gate says it all: single runs that failed are told, and decide only where they leave nothing to judge.
+    // A gate says it all: single runs that failed are reported, and decide only where they leave nothing to judge.
     Ok(match gate {
         Some(GateOutcome::Failed) => ExitCode::CheckFailed,
         Some(GateOutcome::Passed | GateOutcome::Undecided) => ExitCode::Done,
@@ -128,7 +128,7 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     })
 }
 
-/// A line that accepts a row of one experiment names none of the others, which is no mistake.
+/// A line that accepts a row of one experiment names no row of the other experiments, which is no mistake.
 fn leave_idle_lines(diffs: &mut [Diff]) {
     let judged = || diffs.iter().filter(|diff| !diff.is_same_report).filter_map(|diff| diff.gate.as_ref());
     let is_idle = |line: &String| judged().all(|gate| gate.accepts_nothing.contains(line));
@@ -167,7 +167,7 @@ fn nothing_yet(
     Ok(Some(Sentence { lead: "nothing to compare yet".to_owned(), text }))
 }
 
-/// What `git bisect` is told: worse where one row is, not worse where all are known not to be.
+/// The answer for `git bisect`: worse where one row is, not worse where all are known not to be.
 fn bisected(diffs: &[Diff], is_gone: bool) -> ExitCode {
     let gated = || diffs.iter().flat_map(|diff| &diff.rows).filter_map(|row| row.gate.as_ref());
     let is_open = |gate: &GateRow| match gate.outcome {
@@ -178,7 +178,7 @@ fn bisected(diffs: &[Diff], is_gone: bool) -> ExitCode {
     if gated().any(|gate| gate.outcome == Held::Falls) {
         ExitCode::Bisect(Bisected::Worse)
     } else if is_gone || !gated().any(is_judged) || gated().any(is_open) {
-        ExitCode::Bisect(Bisected::CannotTell)
+        ExitCode::Bisect(Bisected::Undecided)
     } else {
         ExitCode::Done
     }
@@ -208,7 +208,7 @@ fn stored(
     let mut diffs = Vec::new();
     for (baseline, candidate) in &pairs.both {
         let mut terms = terms(arguments, baseline, candidate, accepted)?;
-        terms.spreads = super::history::spreads(sources.place(), &sides[0], baseline, candidate, &terms.compared())?;
+        terms.spreads = super::history::spreads(sources.project(), &sides[0], baseline, candidate, &terms.compared())?;
         diffs.push(diff(baseline, candidate, &terms));
     }
     // Ten thousand cells take a quarter of a second to be given back, and the process is about to end.
@@ -220,7 +220,7 @@ fn stored(
 
 /// Why a report was not compared, and what to do; a comment names no folder of this machine.
 fn why_unread(error: StoreError, sources: &Sources) -> String {
-    let error = error.below(&sources.place().root, Path::new(""));
+    let error = error.below(&sources.project().root, Path::new(""));
     let help = miette::Diagnostic::help(&error).map_or(String::new(), |help| format!(" ({help})"));
     format!("{error}{help}")
 }
@@ -242,18 +242,18 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
         gating
     });
     // What says another unit or direction on the newer side is another metric.
-    let mut own = candidate.results.own_metrics();
-    own.extend(baseline.results.own_metrics());
-    own.sort_unstable_by_key(|metric| metric.name);
-    own.dedup_by_key(|metric| metric.name);
-    let metrics = arguments.metric.iter().map(|metric| metric.read(&own)).collect::<Result<_, _>>();
-    let margins = arguments.margin.iter().map(|margin| margin.read(&own)).collect::<Result<_, _>>();
+    let mut own_metrics = candidate.results.own_metrics();
+    own_metrics.extend(baseline.results.own_metrics());
+    own_metrics.sort_unstable_by_key(|metric| metric.name);
+    own_metrics.dedup_by_key(|metric| metric.name);
+    let metrics = arguments.metric.iter().map(|metric| metric.read(&own_metrics)).collect::<Result<_, _>>();
+    let margins = arguments.margin.iter().map(|margin| margin.read(&own_metrics)).collect::<Result<_, _>>();
     Ok(DiffOptions {
         metrics: metrics.map_err(super::history::no_metric)?,
         margins: margins.map_err(|problem| {
             Error::refused(problem, "write `--margin 3%`, or for one metric `--margin peak_rss=1MiB`")
         })?,
-        own,
+        own: own_metrics,
         allowed,
         judges_unchanged: arguments.unchanged,
         paired: None,
@@ -265,7 +265,9 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
 
 /// What the commits between two revisions accept.
 fn accepted(sources: &Sources, sides: &[Source; 2]) -> Vec<Accepted> {
-    let Some((repository, Source::Commit { hash: from, .. })) = sources.repository().map(|of| (of, &sides[0])) else {
+    let Some((repository, Source::Commit { hash: from, .. })) =
+        sources.repository().map(|repository| (repository, &sides[0]))
+    else {
         return Vec::new();
     };
     let to = match &sides[1] {

@@ -61,7 +61,7 @@ pub(super) fn run(
     for (side, files) in sides.iter().zip(&files) {
         paths.extend(match files {
             Some(files) => files.specifications(&sources.path_in_git("")),
-            None => in_folder(&sources.place().root),
+            None => in_folder(&sources.project().root),
         });
         paths.extend(sources.measured_specifications(side));
     }
@@ -93,7 +93,8 @@ pub(super) fn run(
     pairs.check_names(arguments)?;
     let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
     let tracked = [0, 1].map(|side| measurement.tracked(files[side].as_ref(), &pairs));
-    let named = |of: &[Specified]| of.iter().map(|one| one.loaded.experiment.name.clone()).collect();
+    let named =
+        |several: &[Specified]| several.iter().map(|specified| specified.loaded.experiment.name.clone()).collect();
     let (gone, new) = (named(&pairs.gone), named(&pairs.new));
     let mut compared =
         Compared { diffs: Vec::new(), gone, new, unread: BTreeMap::new(), stopped: Vec::new(), code: ExitCode::Done };
@@ -103,7 +104,7 @@ pub(super) fn run(
             continue;
         }
         let (from, to) = (measurement.ask(from)?, measurement.ask(to)?);
-        let found = measurement.of(&from, &to, &tracked)?;
+        let found = measurement.measure_experiment(&from, &to, &tracked)?;
         if found.as_ref().is_none_or(|(_, code)| *code == ExitCode::Interrupted) {
             compared.stopped.push(to.loaded.experiment.name.clone());
         }
@@ -142,7 +143,7 @@ impl Pairs {
     fn join(&mut self, is_same: &dyn Fn(&Specified, &Specified) -> bool) {
         for from in std::mem::take(&mut self.gone) {
             match self.new.iter().position(|to| is_same(&from, to)) {
-                Some(place) => self.both.push((from, self.new.remove(place))),
+                Some(index) => self.both.push((from, self.new.remove(index))),
                 None => self.gone.push(from),
             }
         }
@@ -200,7 +201,7 @@ fn find(
 ) -> Result<Option<Specified>, Error> {
     let file = match files {
         Some(files) => files.specification(&sources.path_in_git(path))?,
-        None => Some(sources.place().root.join(path)),
+        None => Some(sources.project().root.join(path)),
     };
     let Some(file) = file.filter(|file| specs::is_spec(file)) else { return Ok(None) };
     // A specification that nobody asked for may be broken.
@@ -260,25 +261,32 @@ impl Measurement<'_> {
     }
 
     /// One specification: a record of what changed, and what it says; nothing where the user stopped it before the first run.
-    fn of(&self, from: &Asked, to: &Asked, tracked: &[Objects; 2]) -> Result<Option<(Diff, ExitCode)>, Error> {
+    fn measure_experiment(
+        &self,
+        from: &Asked,
+        to: &Asked,
+        tracked: &[Objects; 2],
+    ) -> Result<Option<(Diff, ExitCode)>, Error> {
         let side = |asked: &'_ Asked| (asked.loaded.experiment.clone(), asked.prepared.plan.clone());
-        let ((one, one_plan), (other, other_plan)) = (side(from), side(to));
-        let (baseline, candidate) =
-            (PlannedSide { experiment: &one, plan: &one_plan }, PlannedSide { experiment: &other, plan: &other_plan });
+        let ((older, older_plan), (newer, newer_plan)) = (side(from), side(to));
+        let (baseline, candidate) = (
+            PlannedSide { experiment: &older, plan: &older_plan },
+            PlannedSide { experiment: &newer, plan: &newer_plan },
+        );
         let sources = [(from, &tracked[0]), (to, &tracked[1])]
             .map(|(side, objects)| CommandSources::of(&side.loaded.experiment, &side.root, objects, &Objects::new()));
-        if one.backend != other.backend {
+        if older.backend != newer.backend {
             let message =
-                format!("{}: `backend` differs between the sides, and one record has one backend", other.name);
+                format!("{}: `backend` differs between the sides, and one record has one backend", newer.name);
             return Err(Error::refused(
                 message,
                 "measure each side by itself, and compare the reports without `--remeasure`",
             ));
         }
         let are_sources_same = sources[0].is_some() && sources[0] == sources[1];
-        let is_same = |one: &Model, other: &Model| match (&one.command, &other.command) {
-            (Some(one), Some(other)) => are_sources_same && one.below(&from.root) == other.below(&to.root),
-            _ => run::is_same_file(one, other),
+        let is_same = |older: &Model, newer: &Model| match (&older.command, &newer.command) {
+            (Some(older), Some(newer)) => are_sources_same && older.below(&from.root) == newer.below(&to.root),
+            _ => run::is_same_file(older, newer),
         };
         let both = both_sides(baseline, candidate, &is_same);
         let changed = both.pairs.len();
@@ -286,7 +294,7 @@ impl Measurement<'_> {
             "changed",
             &format!(
                 "{changed} of {} cells changed; {} the same on both sides",
-                other_plan.cells.len(),
+                newer_plan.cells.len(),
                 both.unchanged.len()
             ),
         );
@@ -304,7 +312,7 @@ impl Measurement<'_> {
             }
             None => (self.nothing(to), ExitCode::Done),
         };
-        Ok(Some((self.judge(measured, &both, (from, &one_plan), (to, &other_plan))?, code)))
+        Ok(Some((self.judge(measured, &both, (from, &older_plan), (to, &newer_plan))?, code)))
     }
 
     /// Measures both sides in one record, until the user stops it; nothing where no run had begun.
@@ -312,7 +320,7 @@ impl Measurement<'_> {
         let what = measure::Measurement {
             loaded,
             file,
-            place: self.sources.place(),
+            project: self.sources.project(),
             wishes: Wishes {
                 runtime: self.arguments.runtime.as_deref(),
                 wait: self.arguments.wait,

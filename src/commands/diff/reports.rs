@@ -84,9 +84,9 @@ pub(super) fn pair(mut baseline: Reports, mut candidate: Reports, wanted: &[Stri
         return Ok(pairs);
     }
     // Folders of one name first, then what is left of one experiment.
-    let (same, others): (Readable, Readable) =
+    let (same, unpaired): (Readable, Readable) =
         baseline.into_iter().partition(|(folder, _)| candidate.contains_key(folder));
-    for (folder, side) in same.into_iter().chain(others) {
+    for (folder, side) in same.into_iter().chain(unpaired) {
         let name = candidate.contains_key(&folder).then(|| folder.clone());
         // A single report finds its experiment wherever it lies; that of the same machine first.
         let alike = || {

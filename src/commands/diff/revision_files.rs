@@ -73,8 +73,9 @@ impl<'a> RevisionFiles<'a> {
         self.known.contains(path) && self.read(path).is_none()
     }
 
-    /// The specification at `path`, from the top of the repository, with every file that it may read: what lies below the
-    /// paths in it, and beside them, where weights of models are. Nothing where there is no such file.
+    /// The specification at `path`, from the top of the repository, with every file that it may read: what lies below
+    /// the paths in it, and in the folders of those paths, where weights of models are. Nothing where there is no such
+    /// file.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ impl<'a> RevisionFiles<'a> {
             "" => !file.contains('/'),
             name => file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
         };
-        let is_named = |file: &&String| named.iter().any(|name| is_below(file, name) || is_beside(file, name));
+        let is_named = |file: &&String| named.iter().any(|name| is_below(file, name) || is_in_same_folder(file, name));
         Some(self.known.iter().filter(is_named).collect())
     }
 
@@ -159,8 +160,8 @@ impl<'a> RevisionFiles<'a> {
             Blob::Bytes(bytes) => Ok(write_whole(&target, &bytes)?),
             Blob::Elsewhere(sha256) => {
                 let now = self.repository.top().join(file);
-                let is_it = |path: &PathBuf| digest::of_file(path).is_ok_and(|found| found == sha256);
-                let here = self.repository.fetched(&sha256).into_iter().chain([now]).find(is_it);
+                let has_hash = |path: &PathBuf| digest::of_file(path).is_ok_and(|found| found == sha256);
+                let here = self.repository.fetched(&sha256).into_iter().chain([now]).find(has_hash);
                 let here = here.ok_or_else(|| {
                     Error::refused(
                         format!("{file} of {} is stored in Git LFS and has not been fetched", self.name),
@@ -191,7 +192,7 @@ fn below(folder: &Path, text: &str) -> Option<String> {
 }
 
 /// Whether a file stands in the folder of a named one.
-fn is_beside(file: &str, name: &str) -> bool {
+fn is_in_same_folder(file: &str, name: &str) -> bool {
     let folder = |path: &str| path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
     Path::new(name).extension().is_some() && folder(file) == folder(name)
 }

@@ -134,8 +134,8 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
 /// happened.
 pub(super) fn failed(error: &Error, arguments: &DiffArgs, ui: &Ui) {
     let help = miette::Diagnostic::help(error).map_or(String::new(), |help| format!(" ({help})"));
-    let told = Ui::with_names(&error.to_string());
-    let (first, log) = told.split_once('\n').unwrap_or((&told, ""));
+    let message = Ui::with_names(&error.to_string());
+    let (first, log) = message.split_once('\n').unwrap_or((&message, ""));
     let lead = match error {
         Error::SetUp { .. } if is_gated(arguments) => NOT_BUILT,
         _ => "nothing was compared",

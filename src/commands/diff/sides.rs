@@ -46,21 +46,21 @@ type Committed = (String, PathBuf, Result<String, Error>);
 
 /// Where sides are looked for.
 pub(super) struct Sources {
-    place: ProjectRoot,
+    project: ProjectRoot,
     repository: Result<Option<Repository>, GitError>,
 }
 
 impl Sources {
     /// Around the current folder.
     pub(super) fn here() -> Result<Self, Error> {
-        let place = ProjectRoot::here()?;
-        let repository = Repository::around(&place.root);
-        Ok(Sources { place, repository })
+        let project = ProjectRoot::here()?;
+        let repository = Repository::around(&project.root);
+        Ok(Sources { project, repository })
     }
 
     /// The root of records and reports.
-    pub(super) fn place(&self) -> &ProjectRoot {
-        &self.place
+    pub(super) fn project(&self) -> &ProjectRoot {
+        &self.project
     }
 
     pub(super) fn repository(&self) -> Option<&Repository> {
@@ -126,8 +126,8 @@ impl Sources {
 
     /// A record of any experiment by its folder's name.
     fn record(&self, name: &str) -> Option<Source> {
-        let is_it = |folder: &PathBuf| folder.file_name().is_some_and(|own| own == name);
-        self.place.all_records().into_iter().find(is_it).map(Source::Path)
+        let is_named = |folder: &PathBuf| folder.file_name().is_some_and(|found| found == name);
+        self.project.all_records().into_iter().find(is_named).map(Source::Path)
     }
 
     /// The repository, which `text` needs.
@@ -163,7 +163,7 @@ impl Sources {
         match source {
             Source::Path(path) => self.of_path(path),
             Source::WorkingTree => {
-                Self::of_folder(&self.place.root.join(REPORTS), "working tree", |_| Some(self.place.root.clone()))
+                Self::of_folder(&self.project.root.join(REPORTS), "working tree", |_| Some(self.project.root.clone()))
             }
             Source::Commit { hash, name } => self.of_commit(hash, name),
         }
@@ -210,7 +210,7 @@ impl Sources {
                 texts.filter_map(|(_, shown, text)| results::parse(&shown, &text.ok()?).ok()).collect()
             }
             _ => {
-                let folders = std::fs::read_dir(self.place.root.join(REPORTS)).into_iter().flatten().flatten();
+                let folders = std::fs::read_dir(self.project.root.join(REPORTS)).into_iter().flatten().flatten();
                 folders.filter_map(|folder| results::read(&folder.path().join(results::FILE)).ok()).collect()
             }
         };
@@ -221,7 +221,7 @@ impl Sources {
 
     /// A path below the root as git names it.
     pub(super) fn path_in_git(&self, path: &str) -> String {
-        self.repository().map_or_else(|| path.to_owned(), |repository| path_in_git(&self.place, repository, path))
+        self.repository().map_or_else(|| path.to_owned(), |repository| path_in_git(&self.project, repository, path))
     }
 
     fn of_commit(&self, commit: &str, name: &str) -> Result<Reports, Error> {
@@ -249,16 +249,17 @@ impl Sources {
         let report = |path: String| {
             let inside = path.strip_prefix(&folder).and_then(|path| path.strip_suffix(results::FILE));
             // `reports/<name>/results.json`, and nothing deeper.
-            let own = inside.and_then(|path| path.strip_suffix('/')).filter(|name| !name.contains('/'))?.to_owned();
+            let folder_name =
+                inside.and_then(|path| path.strip_suffix('/')).filter(|name| !name.contains('/'))?.to_owned();
             let shown = PathBuf::from(format!("{name}:{path}"));
             let text = text(&path, &shown);
-            Some((own, shown, text))
+            Some((folder_name, shown, text))
         };
         Ok(repository.files(commit, &folder).into_iter().filter_map(report).collect())
     }
 }
 
-/// One report of an old format does not stop the comparison of the others.
+/// One report of an old format does not stop the comparison of the rest.
 fn or_left_out(side: Result<Side, StoreError>) -> Result<Result<Side, StoreError>, StoreError> {
     match side {
         Err(error @ StoreError::NoLongerRead { .. }) => Ok(Err(error)),
@@ -266,8 +267,8 @@ fn or_left_out(side: Result<Side, StoreError>) -> Result<Result<Side, StoreError
     }
 }
 
-/// The root of a report that stands where reports are committed, beside the files that it was made from; a copy elsewhere
-/// has none.
+/// The root of a report that stands where reports are committed, next to the files that it was made from; a copy
+/// elsewhere has none.
 fn committed_root(path: &Path) -> Option<PathBuf> {
     let path = path.canonicalize().ok()?;
     let folder = if path.is_dir() { path.as_path() } else { path.parent()? };

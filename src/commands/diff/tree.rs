@@ -97,8 +97,8 @@ impl Tree<'_> {
                 let (written, _) = repository.commits_of(commit.unwrap_or("HEAD"), path.to_str()?).pop()?;
                 let then = repository.objects(Some(&written), &prefix);
                 let none = Objects::new();
-                let of = now.and_then(|experiment| CommandSources::of(experiment, &self.root(), &then, &none));
-                of.unwrap_or_else(|| CommandSources::default().elsewhere(&then))
+                let sources = now.and_then(|experiment| CommandSources::of(experiment, &self.root(), &then, &none));
+                sources.unwrap_or_else(|| CommandSources::default().elsewhere(&then))
             }
         };
         then.changed(&then.elsewhere(&objects))
@@ -132,8 +132,8 @@ impl Tree<'_> {
         }
     }
 
-    /// Which of the files that a report was made from are others now. What is not in the repository, such as a network
-    /// that was made on the spot, is known by its hash alone.
+    /// Which of the files that a report was made from have changed since. What is not in the repository, such as a
+    /// network that was made on the spot, is known by its hash alone.
     fn stale(&self, results: &Results, specification: Option<&str>) -> Stale {
         let specification = measured_specification(results).and_then(|(path, measured)| {
             // A specification that is not there any more is not what was measured.
@@ -153,18 +153,18 @@ impl Tree<'_> {
             Some((word(row, "model")?, self.other_file(row, word(row, "path")?, &mut known, |_| false)?))
         });
         let data: Vec<(String, String)> = data.collect();
-        let own = rows(results, "files").filter_map(|row| {
+        let changed = rows(results, "files").filter_map(|row| {
             let path = row.pointer("/origin/path").and_then(Value::as_str)?.to_owned();
             let file = self.other_file(row, path, &mut known, |_| false)?;
             Some(((word(row, "model")?, word(row, "variant")?), file))
         });
-        let variants = own.collect();
+        let variants = changed.collect();
         // Inputs may be of every model.
         let fed = rows(results, "input_files")
             .find_map(|row| self.other_file(row, word(row, "path")?, &mut known, |_| false));
         let of_all = fed.into_iter().flat_map(|file| rows(results, "models").map(move |row| (row, file.clone())));
         let of_all: Vec<(String, String)> = of_all.filter_map(|(row, file)| Some((word(row, "name")?, file))).collect();
-        // Of a model and its data the model is told.
+        // Where both a model and its data changed, the model is reported.
         for (model, file) in data.into_iter().chain(of_all) {
             models.entry(model).or_insert(file);
         }

@@ -14,7 +14,7 @@ pub(in crate::commands) struct Gathered {
     /// Every shard that there is, in order, with what was found of it.
     pub(in crate::commands) shards: BTreeMap<u32, Found>,
     /// How many there are.
-    pub(in crate::commands) of: u32,
+    pub(in crate::commands) total: u32,
     /// Archives that cannot be read, with the reason.
     pub(in crate::commands) unreadable: Vec<String>,
     /// Holds what was in archives.
@@ -36,7 +36,7 @@ impl Gathered {
 
     pub(in crate::commands) fn missing(&self) -> Vec<Shard> {
         let is_complete = |index: &u32| self.shards.get(index).is_some_and(|found| found.manifest.findings.complete);
-        (0..self.of).filter(|index| !is_complete(index)).map(|index| Shard { index, of: self.of }).collect()
+        (0..self.total).filter(|index| !is_complete(index)).map(|index| Shard { index, of: self.total }).collect()
     }
 }
 
@@ -53,13 +53,13 @@ pub(in crate::commands) fn gather(folder: &Path) -> Result<Gathered, Error> {
     let archives: Vec<PathBuf> = archives.collect();
     let mut unreadable = Vec::new();
     let unpacked = if archives.is_empty() { None } else { Some(unpack(&archives, &mut unreadable)?) };
-    let places = match &unpacked {
+    let record_folders = match &unpacked {
         Some(scratch) => {
             entries(scratch.path()).iter().flat_map(|one| entries(one)).map(|top| top.join("record")).collect()
         }
         None => entries(folder),
     };
-    let found: Vec<(Shard, Found)> = places.into_iter().filter_map(read).collect();
+    let found: Vec<(Shard, Found)> = record_folders.into_iter().filter_map(read).collect();
     let newest = found.iter().max_by(|one, other| one.1.manifest.record.cmp(&other.1.manifest.record));
     let Some((newest, Found { manifest, .. })) = newest else {
         if let Some(error) = unreadable.pop() {
@@ -69,41 +69,42 @@ pub(in crate::commands) fn gather(folder: &Path) -> Result<Gathered, Error> {
         let help = "name a submitted job, a folder of exported archives (`perfrun export`), or the records: perfrun merge RECORD RECORD";
         return Err(Error::refused(message, help));
     };
-    let (of, like) = (newest.of, manifest.clone());
+    let (total, like) = (newest.of, manifest.clone());
     let is_like = |manifest: &Manifest| {
-        let own =
-            |manifest: &Manifest| (manifest.spec.sha256.clone(), beside_shard(manifest), manifest.experiment.profile);
-        own(manifest) == own(&like)
+        let identity = |manifest: &Manifest| {
+            (manifest.spec.sha256.clone(), restrictions_but_shard(manifest), manifest.experiment.profile)
+        };
+        identity(manifest) == identity(&like)
     };
     let unreadable = unreadable.iter().map(ToString::to_string).collect();
-    Ok(Gathered { shards: best(found, of, is_like), of, unreadable, _unpacked: unpacked })
+    Ok(Gathered { shards: best(found, total, is_like), total, unreadable, _unpacked: unpacked })
 }
 
 /// What the tasks of a job have left.
 pub(super) fn of_job(folder: &Path, job: &Job) -> Gathered {
-    let records = job.place(folder).records(&job.experiment);
+    let records = job.project(folder).records(&job.experiment);
     let found = entries(&records).into_iter().filter_map(read).collect();
     let work = &job.work;
-    // Tasks that run in place have their records among all others.
+    // Tasks that run in the project itself leave their records among all of its records.
     let is_new = |manifest: &Manifest| work.root.is_none() || manifest.record.as_str() >= job.made.as_str();
     let is_of_job = |manifest: &Manifest| {
         manifest.spec.sha256 == work.spec_sha256
-            && beside_shard(manifest) == work.restrictions
+            && restrictions_but_shard(manifest) == work.restrictions
             && manifest.experiment.profile.is_some() == work.is_profiled
             && is_new(manifest)
     };
-    let of = job.planned.len() as u32;
-    Gathered { shards: best(found, of, is_of_job), of, unreadable: Vec::new(), _unpacked: None }
+    let total = job.planned.len() as u32;
+    Gathered { shards: best(found, total, is_of_job), total, unreadable: Vec::new(), _unpacked: None }
 }
 
-/// What narrows a record, beside its shard.
-fn beside_shard(manifest: &Manifest) -> Vec<String> {
+/// What narrows a record, apart from its shard.
+fn restrictions_but_shard(manifest: &Manifest) -> Vec<String> {
     manifest.restrictions.iter().filter(|flag| !flag.starts_with("--shard ")).cloned().collect()
 }
 
-fn best(found: Vec<(Shard, Found)>, of: u32, is_of_job: impl Fn(&Manifest) -> bool) -> BTreeMap<u32, Found> {
+fn best(found: Vec<(Shard, Found)>, total: u32, is_of_job: impl Fn(&Manifest) -> bool) -> BTreeMap<u32, Found> {
     let mut shards: BTreeMap<u32, Found> = BTreeMap::new();
-    for (shard, found) in found.into_iter().filter(|(shard, found)| shard.of == of && is_of_job(&found.manifest)) {
+    for (shard, found) in found.into_iter().filter(|(shard, found)| shard.of == total && is_of_job(&found.manifest)) {
         let rank = |found: &Found| (found.manifest.findings.complete, found.manifest.record.clone());
         if shards.get(&shard.index).is_none_or(|known| rank(known) < rank(&found)) {
             shards.insert(shard.index, found);

@@ -29,7 +29,7 @@ pub(in crate::commands) struct Job {
     pub(super) submitted: Vec<Submitted>,
 }
 
-/// What tells one job from another.
+/// What distinguishes one job from another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Work {
     /// The specification, from where tasks run.
@@ -43,9 +43,9 @@ pub(super) struct Work {
     /// The kind of node, where the matrix is measured on each of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) node_type: Option<String>,
-    /// Arguments of each task beside the shard.
+    /// Arguments of each task apart from the shard.
     pub(super) arguments: Vec<String>,
-    /// What narrows its records, beside the shard.
+    /// What narrows its records, apart from the shard.
     pub(super) restrictions: Vec<String>,
     /// Whether operators are profiled.
     pub(super) is_profiled: bool,
@@ -108,12 +108,12 @@ impl Job {
 
     /// The shards, in order.
     pub(in crate::commands) fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
-        let of = self.planned.len() as u32;
-        (0..of).map(move |index| Shard { index, of })
+        let total = self.planned.len() as u32;
+        (0..total).map(move |index| Shard { index, of: total })
     }
 
     /// Where its tasks run, and leave their records.
-    pub(in crate::commands) fn place(&self, folder: &Path) -> ProjectRoot {
+    pub(in crate::commands) fn project(&self, folder: &Path) -> ProjectRoot {
         ProjectRoot { root: self.work.root.clone().unwrap_or_else(|| folder.to_owned()) }
     }
 
@@ -124,8 +124,8 @@ impl Job {
 }
 
 /// The folder of jobs: as it was named, else below the project's root.
-pub(super) fn folder_of_jobs(place: &ProjectRoot, stage: Option<&Path>) -> PathBuf {
-    stage.map_or_else(|| place.root.join(".perfrun/jobs"), Path::to_owned)
+pub(super) fn folder_of_jobs(project: &ProjectRoot, stage: Option<&Path>) -> PathBuf {
+    stage.map_or_else(|| project.root.join(".perfrun/jobs"), Path::to_owned)
 }
 
 /// Every job below a folder, the newest first.

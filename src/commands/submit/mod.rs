@@ -50,36 +50,36 @@ pub(super) fn run(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
     let (loaded, prepared) = load(spec, arguments, &interrupts, ui)?;
     let spec = &stage::plain(&std::path::absolute(spec).map_err(|source| Error::read(spec, source))?);
-    let place = ProjectRoot::of(spec)?;
+    let project = ProjectRoot::of(spec)?;
     if engine != Engine::Slurm {
-        let (_, planned) = divided(&loaded, &prepared, arguments, true, &place)?;
-        return print_for(engine, (spec, &place), (&loaded, &planned), arguments, ui);
+        let (_, planned) = divided(&loaded, &prepared, arguments, true, &project)?;
+        return print_for(engine, (spec, &project), (&loaded, &planned), arguments, ui);
     }
-    let in_place = why_in_place(&loaded, spec, &place, arguments)?;
-    let (division, planned) = divided(&loaded, &prepared, arguments, in_place.is_some(), &place)?;
+    let in_place = why_in_place(&loaded, spec, &project, arguments)?;
+    let (division, planned) = divided(&loaded, &prepared, arguments, in_place.is_some(), &project)?;
     if let Some(why) = &in_place {
         ui.note(&format!(
             "{why}, so nothing is copied: {} must be on a file system that the nodes share, and stay as it is until the jobs have ended",
-            place.root.display()
+            project.root.display()
         ));
     }
-    let files = if in_place.is_some() { BTreeMap::new() } else { stage::files(&loaded, spec, &place)? };
-    let root = in_place.is_some().then(|| place.root.clone());
-    let stage = folder_of_jobs(&place, arguments.stage.as_deref());
+    let files = if in_place.is_some() { BTreeMap::new() } else { stage::files(&loaded, spec, &project)? };
+    let root = in_place.is_some().then(|| project.root.clone());
+    let stage = folder_of_jobs(&project, arguments.stage.as_deref());
     let stage = std::path::absolute(&stage).map_err(|source| Error::write(&stage, source))?;
     // Of two submissions at once the second sees what the first has submitted.
-    let lock = if arguments.print { None } else { Some(lock(&stage, &place)?) };
+    let lock = if arguments.print { None } else { Some(lock(&stage, &project)?) };
     let kinds: Vec<Option<&String>> = match &arguments.each_node_type {
         Some(types) => types.values.iter().map(Some).collect(),
         None => vec![None],
     };
-    let work = Work { files, root, ..work(spec, &place, &loaded, arguments) };
+    let work = Work { files, root, ..work(spec, &project, &loaded, arguments) };
     let of_kind = |kind: Option<&String>| {
         let job = new_job(&loaded, Work { node_type: kind.cloned(), ..work.clone() }, &planned, program(arguments)?);
         Submission::of(job, &stage, arguments, ui)
     };
     let mut all = kinds.into_iter().map(of_kind).collect::<Result<Vec<Submission>, Error>>()?;
-    let merge_in = if stage.starts_with(&place.root) { place.root.clone() } else { all[0].folder.clone() };
+    let merge_in = if stage.starts_with(&project.root) { project.root.clone() } else { all[0].folder.clone() };
     let jobs: Vec<(&Path, &Job)> = all.iter().map(|it| (it.folder.as_path(), &it.job)).collect();
     let merging = slurm::merge_script(&jobs, &merge_in, arguments);
     if arguments.print {
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     if all.iter().any(|it| !it.shards.is_empty()) {
         for new in all.iter().filter(|it| it.job.submitted.is_empty() && in_place.is_none()) {
-            stage::fill(&new.folder, &stage.join("files"), &new.job.work.files, &division, &place)?;
+            stage::fill(&new.folder, &stage.join("files"), &new.job.work.files, &division, &project)?;
         }
         all.iter_mut().try_for_each(|it| it.start(arguments, ui))?;
         start_merge(&mut all, &merging, ui)?;
@@ -147,13 +147,13 @@ fn check(arguments: &SubmitArgs, engine: Engine) -> Result<(), Error> {
 fn why_in_place(
     loaded: &Loaded,
     spec: &Path,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
     arguments: &SubmitArgs,
 ) -> Result<Option<String>, Error> {
-    let (foreign, outside) = (loaded.experiment.foreign(), stage::outside(loaded, spec, place)?);
+    let (foreign, outside) = (loaded.experiment.foreign(), stage::outside(loaded, spec, project)?);
     let why = match (foreign.as_slice(), outside.as_slice()) {
         ([], []) => return Ok(None),
-        ([], [first, ..]) => format!("{first} lies outside of {}", place.root.display()),
+        ([], [first, ..]) => format!("{first} lies outside of {}", project.root.display()),
         (programs, _) => format!("the specification runs programs ({})", programs.join("; ")),
     };
     if arguments.each_node_type.is_some() {
@@ -165,8 +165,8 @@ fn why_in_place(
 }
 
 /// A lock on the folder of jobs, which is made.
-fn lock(stage: &Path, place: &ProjectRoot) -> Result<std::fs::File, Error> {
-    place.create_store()?;
+fn lock(stage: &Path, project: &ProjectRoot) -> Result<std::fs::File, Error> {
+    project.create_store()?;
     stage::make_folder(stage)?;
     let path = stage.join("submit.lock");
     let file = std::fs::File::create(&path).map_err(|source| Error::write(&path, source))?;
@@ -260,7 +260,7 @@ fn load(spec: &Path, arguments: &SubmitArgs, interrupts: &Interrupts, ui: &Ui) -
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
     specs::select(&mut prepared, &loaded, &arguments.overrides)?;
-    specs::tell_doubts(&loaded, &prepared, ui);
+    specs::print_doubts(&loaded, &prepared, ui);
     Ok((loaded, prepared))
 }
 
@@ -270,15 +270,15 @@ fn divided(
     prepared: &Prepared,
     arguments: &SubmitArgs,
     is_of_any_machine: bool,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
 ) -> Result<(Division, Vec<PlannedShard>), Error> {
-    let into = |of: u32| match is_of_any_machine {
-        true => Division::of_any_machine(prepared, loaded, of, &format!("{of} shards are too many")),
-        false => Division::by_this_machine(prepared, loaded, of, place),
+    let into = |total: u32| match is_of_any_machine {
+        true => Division::of_any_machine(prepared, loaded, total, &format!("{total} shards are too many")),
+        false => Division::by_this_machine(prepared, loaded, total, project),
     };
-    let planned = |division: &Division| division.planned(prepared, &loaded.experiment, place);
+    let planned = |division: &Division| division.planned(prepared, &loaded.experiment, project);
     let division = match arguments.shards {
-        Some(of) => into(of)?,
+        Some(total) => into(total)?,
         None => {
             let whole = into(1)?;
             let time = planned(&whole).first().and_then(|all| all.time);
@@ -303,9 +303,9 @@ fn run_arguments(overrides: &Overrides) -> Vec<String> {
     words
 }
 
-fn work(spec: &Path, place: &ProjectRoot, loaded: &Loaded, arguments: &SubmitArgs) -> Work {
+fn work(spec: &Path, project: &ProjectRoot, loaded: &Loaded, arguments: &SubmitArgs) -> Work {
     // What begins with a dash would be an option.
-    let path = place.relative(spec);
+    let path = project.relative(spec);
     Work {
         spec: if path.starts_with('-') { format!("./{path}") } else { path },
         spec_sha256: digest::of_text(&loaded.canonical.to_string()),
@@ -368,7 +368,7 @@ fn left(folder: &Path, job: &Job, ui: &Ui) -> Result<Vec<u32>, Error> {
 /// The manifest or workflow for an engine that perfrun does not talk to.
 fn print_for(
     engine: Engine,
-    (spec, place): (&Path, &ProjectRoot),
+    (spec, project): (&Path, &ProjectRoot),
     (loaded, planned): (&Loaded, &[PlannedShard]),
     arguments: &SubmitArgs,
     ui: &Ui,
@@ -381,7 +381,7 @@ fn print_for(
         let help = format!("add `--print {file}`");
         return Err(Error::refused(format!("perfrun does not talk to {name}"), help));
     }
-    let work = work(spec, place, loaded, arguments);
+    let work = work(spec, project, loaded, arguments);
     let job = new_job(loaded, work, planned, String::new());
     let text = match engine {
         Engine::Github => printed::github(&job, arguments)?,

@@ -24,21 +24,21 @@ const EXTRA_MINUTES: u64 = 20;
 /// What cannot be YAML.
 pub(super) fn kubernetes(job: &Job, arguments: &SubmitArgs) -> Result<String, Error> {
     let name = name_of_object(&job.experiment);
-    let of = job.planned.len();
+    let total = job.planned.len();
     let run = run_words(job).join(" ");
     // Failed cells and missed goals are in the record: measuring them again would not help.
     let shell = format!(
-        "perfrun {run} --once --shard \"$((JOB_COMPLETION_INDEX + 1))/{of}\" || case $? in 3|4) ;; *) exit $? ;; esac"
+        "perfrun {run} --once --shard \"$((JOB_COMPLETION_INDEX + 1))/{total}\" || case $? in 3|4) ;; *) exit $? ;; esac"
     );
     let merging = format!("exec perfrun merge .perfrun/records/{}", job.experiment);
-    let parallel = arguments.array_limit.map_or(of, |limit| (limit as usize).min(of));
+    let parallel = arguments.array_limit.map_or(total, |limit| (limit as usize).min(total));
     let mut shards = object(&name, &pod(&shell, arguments));
     let spec = &mut shards["spec"];
     spec["completionMode"] = "Indexed".into();
-    spec["completions"] = of.into();
+    spec["completions"] = total.into();
     spec["parallelism"] = parallel.into();
     spec["backoffLimitPerIndex"] = 3.into();
-    spec["maxFailedIndexes"] = of.into();
+    spec["maxFailedIndexes"] = total.into();
     // A node that is taken away is no failure; a wrong specification stays wrong.
     spec["podFailurePolicy"] = json!({ "rules": [
         { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }] },
@@ -54,7 +54,7 @@ pub(super) fn kubernetes(job: &Job, arguments: &SubmitArgs) -> Result<String, Er
          #   kubectl get job/{name} --watch       # until it is Complete or Failed\n\
          #   kubectl patch job/{name}-merge --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'\n\
          # The volume `{}` holds the project at its top, with {}; records and the report are written there.\n{}---\n{}",
-        count(of as u64, "shard"),
+        count(total as u64, "shard"),
         job.experiment,
         arguments.volume,
         job.work.spec,
@@ -69,8 +69,8 @@ fn run_words(job: &Job) -> Vec<String> {
     words.chain(job.work.arguments.iter().cloned()).collect()
 }
 
-/// Lower case, digits and `-`, as names of objects have to be. Where that or their length changes a name, a hash tells it
-/// from others.
+/// Lower case, digits and `-`, as names of objects have to be. Where that or their length changes a name, a hash
+/// distinguishes it from others.
 fn name_of_object(experiment: &str) -> String {
     const LONGEST: usize = 50;
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
@@ -215,8 +215,8 @@ fn install(arguments: &SubmitArgs) -> Result<String, Error> {
 ///
 /// Nothing that installs perfrun.
 pub(super) fn github(job: &Job, arguments: &SubmitArgs) -> Result<String, Error> {
-    let of = job.planned.len();
-    let shards: Vec<String> = (1..=of).map(|shard| shard.to_string()).collect();
+    let total = job.planned.len();
+    let shards: Vec<String> = (1..=total).map(|shard| shard.to_string()).collect();
     let limit = arguments.array_limit.map(|limit| format!("      max-parallel: {limit}\n")).unwrap_or_default();
     let longest =
         job.planned.iter().filter_map(|planned| planned.expected_ns).map(|time| time.0 / 60_000_000_000).max();
@@ -228,11 +228,11 @@ pub(super) fn github(job: &Job, arguments: &SubmitArgs) -> Result<String, Error>
     // What would be an expression of GitHub's stays text.
     let run = run_words(job).join(" ").replace("${{", "${{ '${{' }}");
     Ok(format!(
-        "# {of} shards of {name}, each in a job, and a job that merges them. Hosted runners differ from job to job: cells are\n\
+        "# {total} shards of {name}, each in a job, and a job that merges them. Hosted runners differ from job to job: cells are\n\
          # compared within a shard, and each device carries its machine where there are several.\n\
          name: {title}\non: workflow_dispatch\npermissions:\n  contents: read\njobs:\n  shard:\n    runs-on: ubuntu-24.04\n    \
          timeout-minutes: {minutes}\n    strategy:\n      fail-fast: false\n{limit}      matrix:\n        shard: [{shards}]\n    steps:\n{install}      \
-         - run: |\n          perfrun {run} --shard ${{{{ matrix.shard }}}}/{of}\n      - if: always()\n        \
+         - run: |\n          perfrun {run} --shard ${{{{ matrix.shard }}}}/{total}\n      - if: always()\n        \
          run: perfrun export latest shard-${{{{ matrix.shard }}}}.tar.zst\n      - if: always()\n        uses: actions/upload-artifact@v5\n        \
          with: {{ name: \"shard-${{{{ matrix.shard }}}}\", path: \"shard-*.tar.zst\" }}\n  merge:\n    needs: shard\n    if: always()\n    \
          runs-on: ubuntu-24.04\n    timeout-minutes: {EXTRA_MINUTES}\n    steps:\n{install}      - uses: actions/download-artifact@v5\n        \

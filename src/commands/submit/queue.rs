@@ -148,12 +148,12 @@ fn of_scontrol(text: &str) -> BTreeMap<u32, Task> {
 }
 
 /// Why a task ended without a complete record, and what to do.
-pub(super) fn why_ended(task: &Task, program: &str, place: &Path, last_line: Option<&str>) -> String {
+pub(super) fn why_ended(task: &Task, program: &str, folder: &Path, last_line: Option<&str>) -> String {
     let node = if task.node.is_empty() { String::new() } else { format!(" on {}", task.node) };
-    let place = place.display();
+    let folder = folder.display();
     match (task.state.as_str(), task.code) {
         (_, Some(NOT_VISIBLE)) => {
-            format!("{place} is not visible{node}: name a folder that the nodes share with --stage")
+            format!("{folder} is not visible{node}: name a folder that the nodes share with --stage")
         }
         (_, Some(NO_PROGRAM)) => {
             format!("{program} is not there{node}: name perfrun's path on the nodes with --program")
@@ -171,7 +171,7 @@ pub(super) fn why_ended(task: &Task, program: &str, place: &Path, last_line: Opt
     }
 }
 
-/// Where the reason for which a task waits has a remedy or a meaning that its name does not tell.
+/// Where the reason for which a task waits has a remedy or a meaning that its name does not say.
 pub(super) fn waits_for(reason: &str) -> &str {
     match reason {
         "Resources" | "Priority" => "for a node",

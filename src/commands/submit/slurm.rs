@@ -22,7 +22,7 @@ const OF_EVERY_JOB: [&str; 4] = ["account", "qos", "reservation", "clusters"];
 
 /// The script that runs for each shard of a job.
 pub(super) fn task_script(job: &Job, folder: &Path, arguments: &SubmitArgs) -> String {
-    let (of, last) = (job.planned.len(), job.planned.len() - 1);
+    let (total, last) = (job.planned.len(), job.planned.len() - 1);
     let limit = arguments.array_limit.map(|limit| format!("%{limit}")).unwrap_or_default();
     let mut options = vec![
         format!("job-name=perfrun-{}", job.experiment),
@@ -44,12 +44,12 @@ pub(super) fn task_script(job: &Job, folder: &Path, arguments: &SubmitArgs) -> S
     run.extend(job.work.root.is_none().then(|| "--once".to_owned()));
     let run = run.join(" ");
     format!(
-        "{}# One of {of} shards of {}. `perfrun submit --status {}` shows them all.\n{}\
-         exec {} {run} --shard \"$((SLURM_ARRAY_TASK_ID + 1))/{of}\"\n",
+        "{}# One of {total} shards of {}. `perfrun submit --status {}` shows them all.\n{}\
+         exec {} {run} --shard \"$((SLURM_ARRAY_TASK_ID + 1))/{total}\"\n",
         head(&options),
         job.experiment,
         word(folder),
-        enter(&job.place(folder).root),
+        enter(&job.project(folder).root),
         job.program,
     )
 }

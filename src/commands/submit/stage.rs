@@ -19,10 +19,10 @@ use spec::Loaded;
 /// # Errors
 ///
 /// A file that cannot be read.
-pub(super) fn files(loaded: &Loaded, spec: &Path, place: &ProjectRoot) -> Result<BTreeMap<String, String>, Error> {
+pub(super) fn files(loaded: &Loaded, spec: &Path, project: &ProjectRoot) -> Result<BTreeMap<String, String>, Error> {
     let mut files = BTreeMap::new();
     for path in all(loaded, spec)? {
-        if let Ok(name) = path.strip_prefix(&place.root) {
+        if let Ok(name) = path.strip_prefix(&project.root) {
             let hash = digest::of_file(&path).map_err(|source| Error::read(&path, source))?;
             files.insert(name.to_string_lossy().into_owned(), hash);
         }
@@ -35,8 +35,8 @@ pub(super) fn files(loaded: &Loaded, spec: &Path, place: &ProjectRoot) -> Result
 /// # Errors
 ///
 /// As [`files`].
-pub(super) fn outside(loaded: &Loaded, spec: &Path, place: &ProjectRoot) -> Result<Vec<String>, Error> {
-    let all = all(loaded, spec)?.into_iter().filter(|path| !path.starts_with(&place.root));
+pub(super) fn outside(loaded: &Loaded, spec: &Path, project: &ProjectRoot) -> Result<Vec<String>, Error> {
+    let all = all(loaded, spec)?.into_iter().filter(|path| !path.starts_with(&project.root));
     Ok(all.map(|path| path.display().to_string()).collect())
 }
 
@@ -45,7 +45,7 @@ fn all(loaded: &Loaded, spec: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(run::files_of(&loaded.experiment).into_iter().chain([spec]).map(|path| plain(&path)).collect())
 }
 
-/// A path without `..`, as far as that can be told from its text.
+/// A path without `..`, as far as its text shows that.
 pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -68,10 +68,10 @@ pub(super) fn fill(
     store: &Path,
     files: &BTreeMap<String, String>,
     division: &Division,
-    place: &ProjectRoot,
+    project: &ProjectRoot,
 ) -> Result<(), Error> {
     for (name, hash) in files {
-        let kept = kept(store, &place.root.join(name), hash)?;
+        let kept = kept(store, &project.root.join(name), hash)?;
         let target = folder.join(name);
         make_folder(target.parent().unwrap_or(folder))?;
         // A submission that was refused, or found the disk full, has begun to fill the folder.
@@ -83,9 +83,9 @@ pub(super) fn fill(
             .or_else(|_| fs::copy(&kept, &target).map(|_| ()))
             .map_err(|source| Error::write(&target, source))?;
     }
-    let paths: Vec<PathBuf> = files.keys().map(|name| place.root.join(name)).collect();
+    let paths: Vec<PathBuf> = files.keys().map(|name| project.root.join(name)).collect();
     // Without git there is no commit to name.
-    let revision = revision::current(&place.root, &paths).unwrap_or_default();
+    let revision = revision::current(&project.root, &paths).unwrap_or_default();
     make_folder(&folder.join(".perfrun"))?;
     write_json(&folder.join(Revision::FILE), &revision)?;
     write_json(&folder.join(Division::FILE), division)

@@ -8,7 +8,7 @@ use super::job::Job;
 use super::queue::{self, Task, Unanswered};
 use crate::ui::cli::Shard;
 use crate::ui::submit::{ShardRow, State};
-use record::Arm;
+use record::RunKind;
 
 /// A job, as it stands.
 pub(super) struct Status {
@@ -60,17 +60,17 @@ fn state(folder: &Path, job: &Job, shard: Shard, found: Option<&Found>, task: Op
         return State::Waiting { why: queue::waits_for(&task.reason).to_owned() };
     }
     if task.is_under_way {
-        let (done, of) = found.map_or((0, 0), progress);
+        let (done, total) = found.map_or((0, 0), progress);
         // Another perfrun may have the node.
         let said = queue::last_line(folder, shard).filter(|line| done == 0 && line.starts_with("waiting"));
-        return State::Running { node: task.node.clone(), done, of, said };
+        return State::Running { node: task.node.clone(), done, total, said };
     }
     State::Ended { why: why_ended(folder, job, shard, task) }
 }
 
 fn why_ended(folder: &Path, job: &Job, shard: Shard, task: &Task) -> String {
     let last = queue::last_line(folder, shard).or_else(|| full(folder));
-    queue::why_ended(task, &job.program, &job.place(folder).root, last.as_deref())
+    queue::why_ended(task, &job.program, &job.project(folder).root, last.as_deref())
 }
 
 /// A file system without room takes no log either.
@@ -81,8 +81,8 @@ fn full(folder: &Path) -> Option<String> {
     is_full.then(|| format!("the file system of {} is full", folder.display()))
 }
 
-/// Why shards of a job have no complete record, as far as Slurm or their logs can tell, by index; nothing where a folder is no
-/// job.
+/// Why shards of a job have no complete record, as far as Slurm or their logs say, by index; nothing where a folder is
+/// no job.
 pub(in crate::commands) fn why_missing(folder: &Path) -> BTreeMap<u32, String> {
     let Ok(job) = Job::read(folder) else { return BTreeMap::new() };
     let Status { rows, problem } = Status::of(folder, &job);
@@ -112,9 +112,9 @@ fn unknown(folder: &Path, shard: Shard) -> String {
 /// Runs that are done, and as many as there will be at most.
 fn progress(found: &Found) -> (u64, u64) {
     let plan = &found.manifest.plan;
-    let arms = plan.runnable().count() + plan.controls.len();
+    let runs_per_block = plan.runnable().count() + plan.controls.len();
     let files = std::fs::read_dir(found.folder.join("journal")).into_iter().flatten().flatten();
-    let pilot = format!("-{}-", Arm::Pilot.name());
-    let done = files.filter(|file| !file.file_name().to_string_lossy().contains(&pilot)).count();
-    (done as u64, arms as u64 * u64::from(plan.runs))
+    let rehearsal = format!("-{}-", RunKind::Rehearsal.name());
+    let done = files.filter(|file| !file.file_name().to_string_lossy().contains(&rehearsal)).count();
+    (done as u64, runs_per_block as u64 * u64::from(plan.runs))
 }

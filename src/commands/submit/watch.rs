@@ -26,11 +26,11 @@ const MOST_UNANSWERED: u32 = 60;
 
 /// `--status`, and `--wait` with it.
 pub(super) fn show(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
+    let project = ProjectRoot::here()?;
     let folder = match arguments.status.clone().flatten() {
         Some(folder) => folder,
         None => {
-            let stage = folder_of_jobs(&place, arguments.stage.as_deref());
+            let stage = folder_of_jobs(&project, arguments.stage.as_deref());
             let newest = jobs(&stage).into_iter().next();
             let help = "submit one with `perfrun submit SPEC --to slurm`, or name its folder: --status JOB";
             newest.ok_or_else(|| Error::refused(format!("no job in {}", stage.display()), help))?.0
@@ -48,11 +48,11 @@ pub(super) fn show(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.wait {
         return wait(&folder, &job, &super::super::interrupts()?, ui);
     }
-    tell(&folder, &Status::of(&folder, &job), ui)
+    print_status(&folder, &Status::of(&folder, &job), ui)
 }
 
 /// The table, and what to do next.
-fn tell(folder: &Path, status: &Status, ui: &Ui) -> Result<ExitCode, Error> {
+fn print_status(folder: &Path, status: &Status, ui: &Ui) -> Result<ExitCode, Error> {
     print(ui, &(describe(&status.rows, ui.width()) + &format!("{}\n", summary(&status.rows))))?;
     if let Some(problem) = &status.problem {
         ui.note(&format!("warning: {}; what runs or waits is not known", problem.why));
@@ -96,13 +96,13 @@ pub(super) fn wait(folder: &Path, job: &Job, interrupts: &Interrupts, ui: &Ui) -
     drop(bar);
     let Some(code) = merged(folder, job) else {
         ui.note("the job that merges has left nothing: it was cancelled, refused, or does not see the folder");
-        tell(folder, &status, ui)?;
+        print_status(folder, &status, ui)?;
         return Ok(ExitCode::RunsFailed);
     };
     let said = last(job).and_then(|id| plain_file::text(&folder.join(format!("logs/merge-{id}.log"))).ok());
     print(ui, &said.unwrap_or_default())?;
     if !status.is_measured() {
-        return tell(folder, &status, ui);
+        return print_status(folder, &status, ui);
     }
     Ok(ExitCode::ALL.into_iter().find(|known| known.number() == code).unwrap_or(ExitCode::RunsFailed))
 }

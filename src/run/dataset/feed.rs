@@ -77,7 +77,7 @@ pub(in crate::run) fn feed(
     signature: &Signature,
     data: Option<&ModelData>,
 ) -> Result<(InputPoint, Fed), DatasetError> {
-    // A batch that the model has not is a reason to skip its cells, and told there.
+    // A batch that the model has not is a reason to skip its cells, which is reported there.
     let Ok(known) = known_shapes(signature, point.sizes()) else {
         return Ok((point.clone(), Fed { arrays: Vec::new(), sets: 1 }));
     };

@@ -36,11 +36,11 @@ pub(super) fn fit(dataset: &Dataset, source: &Source, signature: Option<&Signatu
         None => data.iter().filter(|head| !is_text(&head.element)).map(|head| as_it_is(head)).collect(),
         Some(Signature { inputs, outputs }) => {
             check_names(dataset, inputs, outputs)?;
-            let one = |input: &TensorType| {
+            let fit_input = |input: &TensorType| {
                 let head = array_for(dataset, source, &data, inputs, input)?;
                 fit_one(head, input, source.is_flat())
             };
-            inputs.iter().map(one).collect::<Result<Vec<_>, DatasetError>>()?
+            inputs.iter().map(fit_input).collect::<Result<Vec<_>, DatasetError>>()?
         }
     };
     let used = fitted.iter().map(|input| source.head(&input.array)).collect::<Result<Vec<_>, _>>()?;
@@ -81,7 +81,7 @@ pub(super) fn array_for<'a>(
     if let Some(array) = dataset.inputs.get(&input.name) {
         return source.head(array);
     }
-    // The names of items are no input beside their numbers.
+    // Where items have numbers, their names are not an input too.
     let mut alike = data.iter().filter(|head| is_text(&head.element) == is_text(&input.element));
     match (data.iter().find(|head| head.name == input.name), alike.next(), alike.next()) {
         (Some(head), ..) => Ok(head),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::Pass;
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use crate::run::{Job, Refusal};
 use device::look::{Wanted, look, why_refused};
 use experiment::DeviceIndex;
@@ -30,14 +30,14 @@ impl Pass for Devices {
         !job.has_begun() && !job.has_nothing_to_run() && (idles || has_gpu())
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<DevicesSeen, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<DevicesSeen, RunError> {
         let (began, before) = (Instant::now(), job.monitors.packages().and_then(|packages| packages.read()));
         let require = job.experiment().require;
         let wanted = Wanted { locked_clocks: require.gpu_clocks_locked, nobody_else: require.no_foreign_processes };
         let mut devices = Vec::new();
         for index in used(job) {
             let Some(gpu) = gpu_of(job, index) else { continue };
-            let found = gpu.and_then(|gpu| look(&gpu, wanted.locked_clocks, &mut || session.nap(NAP)));
+            let found = gpu.and_then(|gpu| look(&gpu, wanted.locked_clocks, &mut || runner.nap(NAP)));
             let seen = match found {
                 Ok(Some(look)) => DeviceSeen { device: index, look: Some(look), problem: None },
                 Ok(None) => return Err(RunError::Interrupted),
@@ -47,8 +47,8 @@ impl Pass for Devices {
             devices.push(seen);
         }
         while before.is_some() && began.elapsed() < LEAST_IDLE {
-            session.go_on()?;
-            session.nap(NAP);
+            runner.go_on()?;
+            runner.nap(NAP);
         }
         let packages_idle_watts = job.monitors.packages().and_then(|packages| {
             let seconds = began.elapsed().as_secs_f64();
@@ -70,12 +70,12 @@ fn gpu_of(job: &Job, device: DeviceIndex) -> Option<Result<device::Gpu, String>>
     job.monitors.gpu_of(&job.experiment().devices[device], &BTreeMap::new())
 }
 
-/// The GPUs on which cells are run and of which somebody tells.
+/// The GPUs on which cells are run and which a monitor can read.
 pub(in crate::run) fn gpus(job: &Job) -> impl Iterator<Item = device::Gpu> {
     used(job).into_iter().filter_map(|device| gpu_of(job, device)?.ok())
 }
 
-/// Lets a device through, or ends the execution: what cannot be told meets no requirement.
+/// Lets a device through, or ends the execution: what is unknown meets no requirement.
 fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), RunError> {
     let label = job.experiment().devices[seen.device].label();
     let refused = match (&seen.look, &seen.problem) {

@@ -25,7 +25,7 @@ use tracing::info;
 pub(crate) use self::convert::{Observation, apart};
 use super::Job;
 use super::event::Event;
-use super::session::{RunError, Session};
+use super::runner::{RunError, Runner};
 use record::{Finding, StoreError};
 
 /// One thing that is found out before the first block.
@@ -39,20 +39,21 @@ trait Pass {
     /// Whether the experiment has something for it to do.
     fn is_wanted(job: &Job) -> bool;
 
-    /// Whether it is over, in this session or in an earlier one.
+    /// Whether it is over, in this invocation or in an earlier one.
     fn is_there(job: &Job) -> bool {
         Self::Found::of(&job.manifest().findings).is_some()
     }
 
-    /// Finds it out. What cannot be found out of one cell is told beside the rest; what a user stopped is no finding.
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Self::Found, RunError>;
+    /// Finds it out. What fails for one cell is stored next to the findings of the others; what a user stopped is no
+    /// finding.
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Self::Found, RunError>;
 
     /// Says what is known, whoever found it; `took` is how long it took now.
-    fn emit(_job: &Job, _session: &mut Session<'_>, _took: Option<Duration>) {}
+    fn emit(_job: &Job, _runner: &mut Runner<'_>, _took: Option<Duration>) {}
 }
 
 /// A pass, started.
-type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), RunError>;
+type Step = fn(&mut Job, &mut Runner<'_>) -> Result<(), RunError>;
 
 /// All passes, in order.
 pub(super) const PASSES: [Step; 11] = [
@@ -73,20 +74,20 @@ pub(super) const PASSES: [Step; 11] = [
 pub(super) const AFTERWARDS: Step = step::<profile::Profile>;
 
 /// Carries out a pass that is wanted and not over, keeps what it found, and says so.
-fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
+fn step<P: Pass>(job: &mut Job, runner: &mut Runner<'_>) -> Result<(), RunError> {
     let mut took = None;
     if P::is_wanted(job) && !P::is_there(job) {
-        session.go_on()?;
+        runner.go_on()?;
         info!("pass `{}` begins", P::Found::PASS);
-        session.emit(&Event::PassBegan { pass: P::Found::PASS });
+        runner.emit(&Event::PassBegan { pass: P::Found::PASS });
         let started = Instant::now();
-        let found = P::carry_out(job, session)?;
+        let found = P::carry_out(job, runner)?;
         job.record_mut().keep(found)?;
         info!("pass `{}` ended after {:.1?}", P::Found::PASS, started.elapsed());
         took = Some(started.elapsed());
     }
     forget(job, P::SCRATCH)?;
-    P::emit(job, session, took);
+    P::emit(job, runner, took);
     Ok(())
 }
 
@@ -95,7 +96,7 @@ fn forget(job: &Job, names: &[&str]) -> Result<(), StoreError> {
     for path in names.iter().map(|name| job.folder().join(name)) {
         let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { Ok(()) };
         removed.map_err(|source| StoreError::Write { path: path.clone(), source })?;
-        // A file is small, and in nobody's way.
+        // A file that cannot be removed is small and does no harm.
         let _gone = fs::remove_file(&path);
     }
     Ok(())
@@ -105,6 +106,6 @@ fn forget(job: &Job, names: &[&str]) -> Result<(), StoreError> {
 const LEAST_CELLS: usize = 2;
 
 /// Whether a search may go on: half of the budget is for the runs.
-fn has_time(job: &Job, session: &Session<'_>) -> bool {
-    job.budget().is_none_or(|budget| session.elapsed() < budget.to_duration() / 2)
+fn has_time(job: &Job, runner: &Runner<'_>) -> bool {
+    job.budget().is_none_or(|budget| runner.elapsed() < budget.to_duration() / 2)
 }

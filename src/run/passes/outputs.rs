@@ -1,4 +1,4 @@
-//! The last part of the rehearsal: the outputs of every cell beside those of its reference.
+//! The last part of the rehearsal: the outputs of every cell against those of its reference.
 //!
 //! Inputs are the same for both, by their seeds.
 
@@ -9,18 +9,18 @@ use super::Pass;
 use super::reference::{Reference, References, run_stored};
 use crate::run::Job;
 use crate::run::event::Event;
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use base::quantity::Nanos;
 use experiment::ModelIndex;
 use files::array::Array;
 use plan::Cell;
 use quality::fidelity::{Fidelity, compare};
-use record::{Arm, CellFidelity, Compared, NotCompared, Outcome, StoreError, StoredRun};
+use record::{CellFidelity, Compared, NotCompared, Outcome, RunKind, StoreError, StoredRun};
 use worker::backend::CellRequest;
 use worker::protocol::Command;
 use worker::{read_outputs, read_outputs_again};
 
-/// Where the rehearsal of a cell leaves its outputs, if somebody compares them.
+/// Where the rehearsal of a cell leaves its outputs, if they are compared.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub(super) fn outputs_folder(job: &Job, references: &References, index: usize) -
 fn folder_of(job: &Job, reference: Reference) -> PathBuf {
     let cell = job.cell(reference.index());
     job.folder().join(OUTPUTS).join(match reference {
-        Reference::Cell(_) => StoredRun::stem(cell.id, Arm::Pilot, 0),
+        Reference::Cell(_) => StoredRun::stem(cell.id, RunKind::Rehearsal, 0),
         Reference::Stored(_) => Reference::stem(cell),
     })
 }
@@ -61,17 +61,17 @@ impl Pass for Outputs {
         left(job).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Compared, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Compared, RunError> {
         let found = job.manifest().findings.outputs.clone().unwrap_or_default();
         let mut comparing = Comparing { references: References::of(job), found, ..Comparing::default() };
         let mut cells = left(job);
         // The smaller ones first: where a stored model fails, larger inputs are not tried.
         cells.sort_by_key(|index| (size(job, job.cell(*index)), *index));
         for (done, index) in cells.iter().enumerate() {
-            comparing.compare(job, *index, (done, cells.len()), session)?;
+            comparing.compare(job, *index, (done, cells.len()), runner)?;
         }
         if !comparing.ran.is_empty() || !comparing.failures.is_empty() {
-            session.emit(&Event::Scoring { what: "outputs", done: cells.len(), total: cells.len() });
+            runner.emit(&Event::Scoring { what: "outputs", done: cells.len(), total: cells.len() });
         }
         comparing.found.fidelity.sort_by_key(|known| known.cell);
         comparing.found.not_compared.sort_by_key(|known| known.cell);
@@ -90,7 +90,7 @@ fn left(job: &Job) -> Vec<usize> {
 }
 
 fn completed(job: &Job, cell: &Cell) -> bool {
-    job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed)
+    job.rehearsal(cell).is_some_and(|run| run.outcome == Outcome::Completed)
 }
 
 /// Elements that a cell is fed; its batch where shapes are not known.
@@ -122,31 +122,31 @@ impl Comparing {
         job: &Job,
         index: usize,
         (done, total): (usize, usize),
-        session: &mut Session<'_>,
+        runner: &mut Runner<'_>,
     ) -> Result<(), RunError> {
         let cell = *job.cell(index);
         let Some((limits, precision)) = job.manifest().limits_of(&cell) else { return Ok(()) };
         if job.is_fed_other_numbers(&cell) {
             let problem =
                 "its file takes whole numbers where the model takes others, or the other way round".to_owned();
-            self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_others: true });
+            self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_other_values: true });
             return Ok(());
         }
         let (mut problem, mut needs_stored) = (None, false);
         for reference in self.references.of_cell(index).to_vec() {
             let reference = self.with_outputs(job, reference);
             let outputs = match reference {
-                Reference::Cell(of) => outputs_of(job, &cell, of),
-                Reference::Stored(of) => {
+                Reference::Cell(reference_index) => outputs_of(job, &cell, reference_index),
+                Reference::Stored(stored_index) => {
                     if let Some(known) = self.alike(job, &cell) {
                         self.found.fidelity.push(CellFidelity { cell: index as u32, ..known });
                         return Ok(());
                     }
                     needs_stored = true;
-                    if !self.ran.contains(&of) {
-                        session.emit(&Event::Scoring { what: "outputs", done, total });
+                    if !self.ran.contains(&stored_index) {
+                        runner.emit(&Event::Scoring { what: "outputs", done, total });
                     }
-                    self.stored_outputs(job, of, session)?
+                    self.stored_outputs(job, stored_index, runner)?
                 }
             };
             let expected = match outputs {
@@ -161,7 +161,7 @@ impl Comparing {
             let Ok(again) = read_outputs_again(&folder_of(job, reference)) else { return Ok(()) };
             let mut fidelity = compare(&expected, &found, &limits);
             if let Some(again) = again {
-                fidelity = fidelity.beside_itself(&expected, &again, &limits, precision);
+                fidelity = fidelity.against_itself(&expected, &again, &limits, precision);
             }
             let fidelity = Fidelity { is_given: job.fed(&cell).is_some(), ..fidelity };
             let no_reference = problem.filter(|_| !self.references.is_exact(job, reference));
@@ -170,17 +170,17 @@ impl Comparing {
             return Ok(());
         }
         if let Some(problem) = problem.filter(|_| needs_stored) {
-            self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_others: false });
+            self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_other_values: false });
         }
         Ok(())
     }
 
-    /// The same outputs from the stored model, where a cell that runs it was rehearsed by an earlier session.
+    /// The same outputs from the stored model, where a cell that runs it was rehearsed by an earlier invocation.
     fn with_outputs(&self, job: &Job, reference: Reference) -> Reference {
-        let of = reference.index();
-        let is_gone = completed(job, job.cell(of)) && !folder_of(job, reference).is_dir();
-        let is_stored = self.references.is_exact(job, reference) && job.has_stored_model(job.cell(of));
-        if is_gone && is_stored { Reference::Stored(of) } else { reference }
+        let index = reference.index();
+        let is_gone = completed(job, job.cell(index)) && !folder_of(job, reference).is_dir();
+        let is_stored = self.references.is_exact(job, reference) && job.has_stored_model(job.cell(index));
+        if is_gone && is_stored { Reference::Stored(index) } else { reference }
     }
 
     /// What was found of a cell that differs in its load alone: it computes the same, and the stored model need not.
@@ -196,12 +196,12 @@ impl Comparing {
     fn stored_outputs(
         &mut self,
         job: &Job,
-        of: usize,
-        session: &mut Session<'_>,
+        index: usize,
+        runner: &mut Runner<'_>,
     ) -> Result<Result<Option<Sets>, String>, RunError> {
-        let cell = *job.cell(of);
-        let folder = folder_of(job, Reference::Stored(of));
-        if !self.ran.contains(&of) {
+        let cell = *job.cell(index);
+        let folder = folder_of(job, Reference::Stored(index));
+        if !self.ran.contains(&index) {
             if let Some(failure) = self.failures.get(&cell.model()) {
                 return Ok(Err(failure.clone()));
             }
@@ -209,11 +209,11 @@ impl Comparing {
             let request = CellRequest { input_sets: job.input_sets(&cell), ..request };
             let command = Command::Outputs { path: folder.to_string_lossy().into_owned() };
             let timeout = job.measure().timeout.min(LONGEST);
-            if let Err(failure) = run_stored(job, &cell, request, (&folder, command), timeout, session)? {
+            if let Err(failure) = run_stored(job, &cell, request, (&folder, command), timeout, runner)? {
                 self.failures.insert(cell.model(), failure.clone());
                 return Ok(Err(failure));
             }
-            self.ran.insert(of);
+            self.ran.insert(index);
         }
         Ok(read_outputs(&folder).map(Some).map_err(|problem| problem.to_string()))
     }
@@ -226,8 +226,8 @@ const LONGEST: Nanos = Nanos::from_secs(60);
 type Sets = Vec<Vec<Array>>;
 
 /// The outputs of a cell as the reference of another; nothing where they are not for the same inputs, or why there are none.
-fn outputs_of(job: &Job, cell: &Cell, of: usize) -> Result<Option<Sets>, String> {
-    let reference = job.cell(of);
+fn outputs_of(job: &Job, cell: &Cell, index: usize) -> Result<Option<Sets>, String> {
+    let reference = job.cell(index);
     if !completed(job, reference) {
         return Err(format!("{} failed", job.plan().path(reference)));
     }
@@ -236,5 +236,5 @@ fn outputs_of(job: &Job, cell: &Cell, of: usize) -> Result<Option<Sets>, String>
         return Ok(None);
     }
     // Files that workers wrote a moment ago; where they cannot be read, nothing is claimed.
-    read_outputs(&folder_of(job, Reference::Cell(of))).map(Some).map_err(|problem| problem.to_string())
+    read_outputs(&folder_of(job, Reference::Cell(index))).map(Some).map_err(|problem| problem.to_string())
 }

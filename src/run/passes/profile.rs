@@ -12,13 +12,13 @@ use super::Pass;
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::forecast::start_time;
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use base::quantity::Nanos;
 use experiment::{Profiling, SamplesStop, Stop, TimeWarmup, Warmup};
 use plan::{Cell, block_order};
 use reading::plain_file;
 use record::profiled::{CellProfile, ProfiledNode, TRACES};
-use record::{Arm, Outcome, Profiled, write_whole};
+use record::{Outcome, Profiled, RunKind, write_whole};
 use statistics::trimmed_mean::TrimmedMean;
 use worker::WorkerRun;
 use worker::backend::trace::{Arena, NodeTime, Resident};
@@ -52,7 +52,7 @@ impl Pass for Profile {
         job.experiment().profile.is_some()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Profiled, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Profiled, RunError> {
         let Some(wanted) = job.experiment().profile else { return Ok(Profiled::default()) };
         let cells = measured_cells(job);
         let mut found: Vec<CellProfile> =
@@ -60,18 +60,18 @@ impl Pass for Profile {
         let total = cells.len() * wanted.processes as usize;
         for process in 0..wanted.processes {
             for (position, cell) in order(job, process, &cells).into_iter().enumerate() {
-                session.emit(&Event::Profiling { done: process as usize * cells.len() + position, total });
+                runner.emit(&Event::Profiling { done: process as usize * cells.len() + position, total });
                 if is_hopeless(&found[cell]) {
                     continue;
                 }
                 let turn = Turn { job, wanted, cell: *job.cell(cells[cell]), process, position };
-                match turn.both(session)? {
+                match turn.both(runner)? {
                     Ok((plain, profiled)) => add(&mut found[cell], process, plain, profiled),
                     Err(problem) => found[cell].problem = Some(problem),
                 }
             }
         }
-        session.emit(&Event::Profiling { done: total, total });
+        runner.emit(&Event::Profiling { done: total, total });
         Ok(Profiled { cells: found })
     }
 }
@@ -80,10 +80,10 @@ impl Pass for Profile {
 pub(in crate::run) fn expected_time(job: &Job) -> Duration {
     let Some(wanted) = job.experiment().profile.filter(|_| !Profile::is_there(job)) else { return Duration::ZERO };
     let of_cell = |(_, cell): (usize, &Cell)| {
-        let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { return 0 };
-        let start = start_time(pilot).0;
+        let Some(rehearsal) = job.rehearsal(cell).filter(|run| run.outcome == Outcome::Completed) else { return 0 };
+        let start = start_time(rehearsal).0;
         let sampling =
-            job.pilot_samples(cell).iteration_ns.unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
+            job.rehearsal_samples(cell).iteration_ns.unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
         start.saturating_add(warmup(job, cell).0).saturating_add(sampling)
     };
     let once =
@@ -101,22 +101,22 @@ fn has_profiler(job: &Job, cell: &Cell) -> bool {
     job.runtime(cell).is_none_or(|runtime| runtime.program.is_none())
 }
 
-/// The order of a block, as places in `cells`, which ascend.
+/// The order of a block, as indices into `cells`, which ascend.
 fn order(job: &Job, process: u32, cells: &[usize]) -> Vec<usize> {
-    let runs = block_order(job.plan(), process).into_iter().filter(|run| !run.is_double);
+    let runs = block_order(job.plan(), process).into_iter().filter(|run| !run.is_aa_copy);
     runs.filter_map(|run| cells.binary_search(&run.cell).ok()).collect()
 }
 
 /// Inferences whose events fill a trace. A node's event is about 1 kB, and names every thread of the pool in 45 bytes more;
 /// loops may write more events.
 fn inferences_in_trace(job: &Job, cell: &Cell) -> u64 {
-    let placement = job.pilot(cell).and_then(|pilot| pilot.data.placement.as_ref());
+    let placement = job.rehearsal(cell).and_then(|run| run.data.placement.as_ref());
     let events = 2 + placement.map_or(0, |placement| placement.nodes.values().sum::<u64>());
     MOST_BYTES / (events * (1_000 + 45 * u64::from(job.manifest().threads_of(cell))))
 }
 
 fn inferences(job: &Job, cell: &Cell, wanted: Profiling) -> u32 {
-    let inference = job.pilot_samples(cell).iteration_ns.unwrap_or(SAMPLING.0).max(1);
+    let inference = job.rehearsal_samples(cell).iteration_ns.unwrap_or(SAMPLING.0).max(1);
     let most = (SAMPLING.0 / inference).min(MOST_INFERENCES).min(inferences_in_trace(job, cell));
     wanted.inferences.max(most as u32)
 }
@@ -124,7 +124,7 @@ fn inferences(job: &Job, cell: &Cell, wanted: Profiling) -> u32 {
 /// As long as in the measurement, where the profiler's memory for events allows it.
 fn warmup(job: &Job, cell: &Cell) -> Nanos {
     const LEAST: Nanos = Nanos::from_millis(300);
-    let inference = job.pilot_samples(cell).iteration_ns.unwrap_or(0).max(1);
+    let inference = job.rehearsal_samples(cell).iteration_ns.unwrap_or(0).max(1);
     let most = Nanos(inferences_in_trace(job, cell).saturating_mul(inference));
     job.least_warmup(cell).max(LEAST).min(most)
 }
@@ -152,17 +152,17 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// The plain process and the profiled one, or why there are not both. Which comes first changes from cell to cell and
     /// from block to block.
-    fn both(&self, session: &mut Session<'_>) -> Result<Result<(Over, Over), String>, RunError> {
+    fn both(&self, runner: &mut Runner<'_>) -> Result<Result<(Over, Over), String>, RunError> {
         let profiled_first = (self.process as usize + self.position) % 2 == 1;
-        let first = self.one(profiled_first, session)?;
-        let second = self.one(!profiled_first, session)?;
+        let first = self.run_process(profiled_first, runner)?;
+        let second = self.run_process(!profiled_first, runner)?;
         let (plain, profiled) = if profiled_first { (second, first) } else { (first, second) };
         Ok(plain.and_then(|plain| Ok((plain, profiled?))))
     }
 
-    /// One process, unless an interrupted session has run it already.
-    fn one(&self, is_profiled: bool, session: &mut Session<'_>) -> Result<Result<Over, String>, RunError> {
-        session.go_on()?;
+    /// One process, unless an interrupted invocation has run it already.
+    fn run_process(&self, is_profiled: bool, runner: &mut Runner<'_>) -> Result<Result<Over, String>, RunError> {
+        runner.go_on()?;
         let side = if is_profiled { "profiled" } else { "plain" };
         let over = self.job.folder().join(OVER).join(format!("{}-{}-{side}.json", self.cell.id, self.process));
         if let Some(known) = plain_file::text(&over).ok().and_then(|text| serde_json::from_str(&text).ok()) {
@@ -171,21 +171,21 @@ impl Turn<'_> {
         if let Some(failure) = self.job.unusable_model(&self.cell) {
             return Ok(Err(failure.message));
         }
-        let run = self.run(is_profiled, session)?;
+        let run = self.run(is_profiled, runner)?;
         let found = Over::of(run);
         if let Ok(found) = &found {
-            // Only an interrupted session needs it.
+            // Only an interrupted invocation needs it.
             let folder = over.parent().map_or(Ok(()), fs::create_dir_all);
             let _unwritable = folder.map(|()| write_whole(&over, &serde_json::to_vec(found).unwrap_or_default()));
         }
         Ok(found)
     }
 
-    fn run(&self, is_profiled: bool, session: &mut Session<'_>) -> Result<WorkerRun, RunError> {
+    fn run(&self, is_profiled: bool, runner: &mut Runner<'_>) -> Result<WorkerRun, RunError> {
         let Turn { job, cell, .. } = self;
         // Numbers that no run of a block has.
         let run = job.plan().runs + 2 * self.process + u32::from(is_profiled);
-        let mut request = job.request(cell, Arm::Main, run);
+        let mut request = job.request(cell, RunKind::Main, run);
         request.profiled = is_profiled;
         request.callers = 1;
         let rule = Stop::Samples(SamplesStop { count: inferences(job, cell, self.wanted), max_time: LONGEST });
@@ -194,8 +194,8 @@ impl Turn<'_> {
             Command::Warm { rule: warm, at_least: Nanos(0), iterations: 1 },
             Command::Profile { rule, trace: self.trace().filter(|_| is_profiled) },
         ];
-        let launch = session.launch(job, cell, Arm::Main, run);
-        session.ask(launch, request, &commands)
+        let launch = runner.launch(job, cell, RunKind::Main, run);
+        runner.ask(launch, request, &commands)
     }
 
     /// Where the profiler's own file is kept: one for each cell is enough to look at.
@@ -218,7 +218,7 @@ impl Over {
     }
 }
 
-/// The first failed, so that the others would too.
+/// The first process failed, so the rest would fail too.
 fn is_hopeless(cell: &CellProfile) -> bool {
     cell.problem.is_some() && cell.processes.is_empty()
 }
@@ -237,16 +237,16 @@ fn add(cell: &mut CellProfile, process: u32, plain: Over, profiled: Over) {
     };
     for (index, time) in profiled.nodes.into_iter().enumerate() {
         // Nodes may have the same name: the first that has no time yet in this process is meant.
-        let is_it = |known: &ProfiledNode| known.self_ns.len() == before && same(known, &time);
-        let expected = Some(index).filter(|index| cell.nodes.get(*index).is_some_and(is_it));
-        let place = expected.or_else(|| cell.nodes.iter().position(is_it));
-        let place = place.unwrap_or_else(|| {
+        let is_next = |known: &ProfiledNode| known.self_ns.len() == before && same(known, &time);
+        let expected = Some(index).filter(|index| cell.nodes.get(*index).is_some_and(is_next));
+        let position = expected.or_else(|| cell.nodes.iter().position(is_next));
+        let position = position.unwrap_or_else(|| {
             let (self_ns, total_us) = (vec![time.self_ns.map(|_| 0.0); before], vec![0.0; before]);
             cell.nodes.push(ProfiledNode { node: time.node, executions: time.executions, self_ns, total_us });
             cell.nodes.len() - 1
         });
-        cell.nodes[place].self_ns.push(time.self_ns);
-        cell.nodes[place].total_us.push(time.total_us);
+        cell.nodes[position].self_ns.push(time.self_ns);
+        cell.nodes[position].total_us.push(time.total_us);
     }
     for node in cell.nodes.iter_mut().filter(|node| node.self_ns.len() == before) {
         node.self_ns.push(node.self_ns.first().map_or(Some(0.0), |known| known.map(|_| 0.0)));

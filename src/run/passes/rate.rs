@@ -4,18 +4,18 @@
 //! Stored, never in statistics: what is reported comes from the runs of the cell.
 
 use super::Pass;
-use super::rehearsal::pilot_warmup;
+use super::rehearsal::rehearsal_warmup;
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::load::FIRST_OF_CALLER;
+use crate::run::runner::{RunError, Runner};
 use crate::run::served::replayed;
-use crate::run::session::{RunError, Session};
 use base::metric::LATE_SHARE;
 use base::quantity::Nanos;
 use experiment::{LatencyBound, Load, Stop, TimeStop, spaced};
 use plan::{Cell, RandomStream};
-use record::{Arm, CellRate, Outcome, Rates, StoredRun, TriedRate};
+use record::{CellRate, Outcome, Rates, RunKind, StoredRun, TriedRate};
 use statistics::largest_rate::{LateCounts, largest_rate};
 use statistics::mean;
 use statistics::quantile::{quantile_sorted, sorted};
@@ -38,10 +38,10 @@ const NEAR: f64 = 0.1;
 
 const MOST_TRIED: u32 = 4;
 
-/// Service times are taken again where they miss the bound: other load for a moment leaves no cell out.
+/// Service times are taken again where they miss the bound: a moment of background load must not leave a cell out.
 const MOST_TRIALS: u32 = 3;
 
-/// Finds the rates of cells that no session has found.
+/// Finds the rates of cells that no invocation has found.
 pub(super) struct FindRates;
 
 impl Pass for FindRates {
@@ -55,11 +55,11 @@ impl Pass for FindRates {
         left(job).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rates, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Rates, RunError> {
         let mut found = job.manifest().findings.rates.clone().unwrap_or_default();
         for (index, cell, bound) in left(job) {
-            let rate = one(job, index, &cell, bound, session)?;
-            session.emit(&Event::RateFound { cell: &job.plan().path(&cell), rate: &rate });
+            let rate = find_rate(job, index, &cell, bound, runner)?;
+            runner.emit(&Event::RateFound { cell: &job.plan().path(&cell), rate: &rate });
             found.cells.push(rate);
             job.record_mut().keep(found.clone())?;
         }
@@ -77,18 +77,18 @@ fn left(job: &Job) -> Vec<(usize, Cell, LatencyBound)> {
     wanted.filter(|(_, cell, _)| job.manifest().rate_of(cell).is_none() && !job.is_given_up(cell)).collect()
 }
 
-fn one(
+fn find_rate(
     job: &Job,
     index: usize,
     cell: &Cell,
     bound: LatencyBound,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<CellRate, RunError> {
     let mut found = CellRate { cell: index as u32, ..CellRate::default() };
-    session.go_on()?;
+    runner.go_on()?;
     let mut services_ns = Vec::new();
     for trial in 0..MOST_TRIALS {
-        services_ns = match services(job, cell, trial, session)? {
+        services_ns = match services(job, cell, trial, runner)? {
             Ok(services) => services,
             Err(failure) => return Ok(CellRate { failure: Some(failure), ..found }),
         };
@@ -114,11 +114,11 @@ fn one(
     // A quick look goes no further.
     let tries = if job.manifest().quick { 0 } else { MOST_TRIED };
     for number in 0..tries {
-        if !super::has_time(job, session) {
+        if !super::has_time(job, runner) {
             break;
         }
-        session.go_on()?;
-        let run = probe(job, cell, rate, u32::MAX - 1 - number, session)?;
+        runner.go_on()?;
+        let run = probe(job, cell, rate, u32::MAX - 1 - number, runner)?;
         if let Some(failure) = run.failure {
             return Ok(CellRate { failure: Some(failure), ..found });
         }
@@ -142,12 +142,12 @@ fn services(
     job: &Job,
     cell: &Cell,
     trial: u32,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<Result<Vec<f64>, Failure>, RunError> {
     let queries = Queries::Closed { clients: job.callers(cell), rule: SERVICES };
     // Behind those of the tries.
     let number = if trial == 0 { u32::MAX } else { u32::MAX - MOST_TRIED - trial };
-    let worker = asked(job, cell, number, queries, session)?;
+    let worker = asked(job, cell, number, queries, runner)?;
     if let Some(failure) = worker.failure {
         return Ok(Err(failure));
     }
@@ -157,19 +157,19 @@ fn services(
     Ok(if services.is_empty() { Err(none()) } else { Ok(services) })
 }
 
-/// One run under a load, with numbers that no run of a block has: the seeds are nobody else's.
-fn asked(job: &Job, cell: &Cell, run: u32, queries: Queries, session: &mut Session<'_>) -> Result<WorkerRun, RunError> {
-    let warming = RunPlan::warming(job.request(cell, Arm::Pilot, run), pilot_warmup(job.measure().warmup));
+/// One run under a load, with numbers that no run of a block has, so that its seeds are its own.
+fn asked(job: &Job, cell: &Cell, run: u32, queries: Queries, runner: &mut Runner<'_>) -> Result<WorkerRun, RunError> {
+    let warming = RunPlan::warming(job.request(cell, RunKind::Rehearsal, run), rehearsal_warmup(job.measure().warmup));
     let plan = RunPlan { stop: Some(job.measure().stop), load: Some((queries, 1)), ..warming };
-    session.run_cell(job, cell, (Arm::Pilot, run), &plan)
+    runner.run_cell(job, cell, (RunKind::Rehearsal, run), &plan)
 }
 
-fn probe(job: &Job, cell: &Cell, rate: f64, run: u32, session: &mut Session<'_>) -> Result<StoredRun, RunError> {
+fn probe(job: &Job, cell: &Cell, rate: f64, run: u32, runner: &mut Runner<'_>) -> Result<StoredRun, RunError> {
     let Some(load) = job.load_at(cell, Some(rate), run) else {
-        return Ok(StoredRun::not_started(cell.id, Arm::Pilot, run, job.session(), Outcome::NotRun));
+        return Ok(StoredRun::not_started(cell.id, RunKind::Rehearsal, run, job.invocation(), Outcome::NotRun));
     };
-    let worker = asked(job, cell, run, load.queries.clone(), session)?;
-    let slot = Slot { served: load.served(job, cell), ..Slot::of(job, cell, Arm::Pilot, run) };
+    let worker = asked(job, cell, run, load.queries.clone(), runner)?;
+    let slot = Slot { served: load.served(job, cell), ..Slot::of(job, cell, RunKind::Rehearsal, run) };
     Ok(store_run(slot, worker, None, job.batch_size(cell)))
 }
 

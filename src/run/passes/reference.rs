@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::run::Job;
-use crate::run::session::{self, RunError, Session};
+use crate::run::runner::{self, RunError, Runner};
 use base::quantity::Nanos;
 use experiment::{InputIndex, ModelIndex};
 use plan::Cell;
 use worker::backend::CellRequest;
 use worker::protocol::Command;
 
-/// What gives the outputs that others are compared with.
+/// What gives the outputs that those of other cells are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reference {
     /// A cell of the matrix, by index.
@@ -77,7 +77,7 @@ impl References {
         self.by_cell.get(cell).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether somebody looks at the outputs of a cell.
+    /// Whether the outputs of a cell are compared with any others.
     pub(super) fn concern(&self, cell: usize) -> bool {
         !self.of_cell(cell).is_empty() || self.by_cell.iter().flatten().any(|known| *known == Reference::Cell(cell))
     }
@@ -102,9 +102,9 @@ impl References {
         let is_itself = self.exact_like(cell).contains(&index);
         let variant = job.manifest().reference_variant(cell);
         let order = |at: &usize| {
-            let other = job.cell(*at);
-            let has_other_runtime = job.runtime_index(other) != job.runtime_index(cell);
-            (Some(*at) != baseline, has_other_runtime && !is_itself, other.variant() != variant, *at)
+            let candidate = job.cell(*at);
+            let has_other_runtime = job.runtime_index(candidate) != job.runtime_index(cell);
+            (Some(*at) != baseline, has_other_runtime && !is_itself, candidate.variant() != variant, *at)
         };
         let mut exact = self.exact_like(cell).to_vec();
         exact.sort_by_key(order);
@@ -142,17 +142,17 @@ pub(super) fn run_stored(
     request: CellRequest,
     (folder, command): (&Path, Command),
     timeout: Nanos,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<Result<(), String>, RunError> {
-    session.go_on()?;
+    runner.go_on()?;
     if job.model(cell).and_then(|model| model.file.as_ref()).is_some_and(|file| !file.stamp.is_current()) {
         return Ok(Err("its file has changed since the record began".to_owned()));
     }
     if let Err(error) = std::fs::create_dir_all(folder) {
         return Ok(Err(format!("cannot write {}: {error}", folder.display())));
     }
-    let log = session::log(job, &Reference::stem(cell));
-    let launch = Session::launch_for_file(&job.executable, &log, timeout);
-    let run = session.ask(launch, request, &[command])?;
+    let log = runner::log(job, &Reference::stem(cell));
+    let launch = Runner::launch_for_file(&job.executable, &log, timeout);
+    let run = runner.ask(launch, request, &[command])?;
     Ok(run.failure.map_or(Ok(()), |failure| Err(failure.message)))
 }

@@ -14,19 +14,19 @@ use super::{LEAST_CELLS, Pass, has_time};
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::forecast::start_time;
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use crate::run::{Budget, Job};
 use base::machine::clock::ClockQuality;
 use base::metric;
 use base::quantity::{Nanos, Ratio};
 use experiment::{AdaptiveWarmup, Cache, Design, RuntimeIndex, Warmup};
 use plan::{Cell, CellId};
-use record::{Arm, LibrarySaid, Rehearsed, StoreError, StoredRun, TooLarge};
+use record::{LibrarySaid, Rehearsed, RunKind, StoreError, StoredRun, TooLarge};
 use worker::RunPlan;
 use worker::backend::FailureKind;
 use worker::measure::batching::{SHORTER_FOR_TAILS, iterations_per_sample};
 
-/// A pilot takes this long at least: enough to see the speed.
+/// A rehearsal takes this long at least: enough to see the speed.
 const LEAST_TIME: Nanos = Nanos::from_millis(50);
 
 /// And up to this long, so that slow models too are seen more than once.
@@ -35,12 +35,12 @@ const LEAST_MAX_TIME: Nanos = Nanos::from_millis(200);
 /// Fewer samples than this show no noise.
 const LEAST_SAMPLES: u32 = 12;
 
-/// How far the parts of a pilot may lie apart where nobody waits for them to agree.
+/// How far the parts of a rehearsal may lie apart where the warm-up does not wait for them to agree.
 const TOLERANCE: Ratio = Ratio(0.05);
 
-/// How a pilot warms up: adaptively by the experiment's own rule, because the longest of its group is the least for all
-/// runs (method 2.3), and otherwise just long enough.
-pub(super) fn pilot_warmup(rule: Warmup) -> Warmup {
+/// How a rehearsal warms up: adaptively by the experiment's own rule, because the longest of its group is the least for
+/// all runs (method 2.3), and otherwise just long enough.
+pub(super) fn rehearsal_warmup(rule: Warmup) -> Warmup {
     match rule {
         Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) => {
             Warmup::Adaptive(AdaptiveWarmup {
@@ -59,7 +59,7 @@ pub(super) fn pilot_warmup(rule: Warmup) -> Warmup {
     }
 }
 
-/// Runs every cell that has no pilot yet and decides the iterations of each group.
+/// Runs every cell that is not rehearsed yet and decides the iterations of each group.
 pub(super) struct Rehearsal;
 
 impl Pass for Rehearsal {
@@ -69,19 +69,19 @@ impl Pass for Rehearsal {
         true
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Rehearsed, RunError> {
         let (cells, is_limited) = (job.cells_to_rehearse(), job.is_limited());
         let total = cells.len();
         let references = References::of(job);
         let mut ran_out = OutOfMemory::so_far(job);
         let mut too_large = Vec::new();
         for (position, index) in cells.into_iter().enumerate() {
-            session.go_on()?;
+            runner.go_on()?;
             let cell = *job.cell(index);
-            if job.is_done(&cell, Arm::Pilot, 0) {
+            if job.is_done(&cell, RunKind::Rehearsal, 0) {
                 continue;
             }
-            if is_limited && position >= LEAST_CELLS && !has_time(job, session) {
+            if is_limited && position >= LEAST_CELLS && !has_time(job, runner) {
                 break;
             }
             if let Some(batch) = ran_out.below(job, &cell) {
@@ -90,12 +90,12 @@ impl Pass for Rehearsal {
             }
             let outputs = outputs::outputs_folder(job, &references, index)?;
             let started = Instant::now();
-            let run = pilot(job, &cell, position as u32, outputs, session)?;
+            let run = rehearse(job, &cell, position as u32, outputs, runner)?;
             let took = started.elapsed().saturating_sub(start_time(&run).to_duration());
             run.write(job.folder())?;
-            session.emit(&Event::Rehearsed { done: position + 1, total, run: &run });
+            runner.emit(&Event::Rehearsed { done: position + 1, total, run: &run });
             ran_out.note(cell, &run);
-            job.add_pilot(run, took);
+            job.add_rehearsal(run, took);
         }
         let found = Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job), too_large };
         job.record_mut().keep(found.clone())?;
@@ -105,16 +105,16 @@ impl Pass for Rehearsal {
         Ok(found)
     }
 
-    fn emit(job: &Job, session: &mut Session<'_>, _: Option<Duration>) {
-        let took = session.elapsed();
-        session.emit(&Event::RehearsalEnded { plan: job.plan(), pilots: &job.pilots(), took });
+    fn emit(job: &Job, runner: &mut Runner<'_>, _: Option<Duration>) {
+        let took = runner.elapsed();
+        runner.emit(&Event::RehearsalEnded { plan: job.plan(), rehearsals: &job.rehearsals(), took });
     }
 }
 
 /// Skips the cells for whose rehearsal the budget has no time.
 fn leave_out_unrehearsed(job: &mut Job) -> Result<(), StoreError> {
     let order = job.plan().by_question();
-    let rehearsed = order.iter().take_while(|cell| job.is_done(job.cell(**cell), Arm::Pilot, 0)).count();
+    let rehearsed = order.iter().take_while(|cell| job.is_done(job.cell(**cell), RunKind::Rehearsal, 0)).count();
     let Some(limit) = job.budget().filter(|_| rehearsed < order.len()) else { return Ok(()) };
     let cells = job.plan().whole_questions(rehearsed);
     let asked = job.experiment().interim_analyses().most();
@@ -122,7 +122,7 @@ fn leave_out_unrehearsed(job: &mut Job) -> Result<(), StoreError> {
     job.record_mut().keep_to_budget(used)
 }
 
-/// The cells whose pilots ran out of memory.
+/// The cells that ran out of memory in the rehearsal.
 struct OutOfMemory(Vec<Cell>);
 
 impl OutOfMemory {
@@ -130,15 +130,15 @@ impl OutOfMemory {
         let cells = job.plan().runnable().map(|(_, cell)| *cell);
         let mut found = OutOfMemory(Vec::new());
         for cell in cells {
-            if let Some(pilot) = job.pilot(&cell) {
-                found.note(cell, pilot);
+            if let Some(rehearsal) = job.rehearsal(&cell) {
+                found.note(cell, rehearsal);
             }
         }
         found
     }
 
-    fn note(&mut self, cell: Cell, pilot: &StoredRun) {
-        if pilot.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::OutOfMemory) {
+    fn note(&mut self, cell: Cell, rehearsal: &StoredRun) {
+        if rehearsal.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::OutOfMemory) {
             self.0.push(cell);
         }
     }
@@ -153,29 +153,29 @@ impl OutOfMemory {
         let input = manifest.plan.input_of(cell);
         let alike = self.0.iter().filter(|other| other.differs_in_input_alone(cell));
         let batches = alike.filter_map(|other| input.batches_beside(manifest.plan.input_of(other)));
-        batches.filter(|(own, other)| other < own).map(|(_, other)| other).min()
+        batches.filter(|(own_batch, smaller)| smaller < own_batch).map(|(_, smaller)| smaller).min()
     }
 }
 
-/// The pilot of a cell, which leaves its outputs in a folder if somebody looks at them.
-fn pilot(
+/// Rehearses a cell; the run leaves its outputs in a folder if they are compared.
+fn rehearse(
     job: &Job,
     cell: &Cell,
     position: u32,
     outputs: Option<PathBuf>,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<StoredRun, RunError> {
     // What an interrupted rehearsal left behind may be half of an engine.
     drop(std::fs::remove_dir_all(job.engines().join(cell.id.to_string())));
-    let warming = RunPlan::warming(job.request(cell, Arm::Pilot, 0), pilot_warmup(job.measure().warmup));
+    let warming = RunPlan::warming(job.request(cell, RunKind::Rehearsal, 0), rehearsal_warmup(job.measure().warmup));
     let plan = RunPlan { outputs, ..warming };
-    let worker = session.run_cell(job, cell, (Arm::Pilot, 0), &plan)?;
-    let slot = Slot { position, ..Slot::of(job, cell, Arm::Pilot, 0) };
+    let worker = runner.run_cell(job, cell, (RunKind::Rehearsal, 0), &plan)?;
+    let slot = Slot { position, ..Slot::of(job, cell, RunKind::Rehearsal, 0) };
     Ok(store_run(slot, worker, None, job.batch_size(cell)))
 }
 
-/// The largest number of iterations that any arm of a group needs (method 1.3); 0 where no cell of it ran. Only the
-/// first iteration of a sample finds cold caches, so there is one where that is asked for.
+/// The largest number of iterations that any cell of a group needs (method 1.3); 0 where none ran. Only the first
+/// iteration of a sample finds cold caches, so there is one where that is asked for.
 fn iterations_by_group(job: &Job) -> Vec<u32> {
     let plan = job.plan();
     let most = if job.measure().cache == Cache::Cold { 1 } else { u32::MAX };
@@ -185,15 +185,15 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
         if job.load(&plan.cells[*cell as usize]).is_some() {
             return Some(1);
         }
-        let pilot = job.pilot(&plan.cells[*cell as usize])?;
+        let rehearsal = job.rehearsal(&plan.cells[*cell as usize])?;
         /// Events of a device's clock are half a microsecond apart: a sample of 50 us has them to one part in a hundred
         /// (method 1.5).
         const OF_DEVICE_NS: u64 = 50;
-        let samples = job.pilot_samples(&plan.cells[*cell as usize]);
+        let samples = job.rehearsal_samples(&plan.cells[*cell as usize]);
         let least = if samples.are_of_device { OF_DEVICE_NS } else { 0 };
         let clock = ClockQuality {
-            overhead_ns: *pilot.data.metrics.get(metric::CLOCK_OVERHEAD.name)? as u64,
-            resolution_ns: (*pilot.data.metrics.get(metric::CLOCK_RESOLUTION.name)? as u64).max(least),
+            overhead_ns: *rehearsal.data.metrics.get(metric::CLOCK_OVERHEAD.name)? as u64,
+            resolution_ns: (*rehearsal.data.metrics.get(metric::CLOCK_RESOLUTION.name)? as u64).max(least),
         };
         Some(iterations_per_sample(samples.iteration_ns?.saturating_mul(shorter), clock))
     };

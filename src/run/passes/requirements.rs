@@ -3,17 +3,17 @@
 use super::Pass;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use crate::run::{Job, Refusal};
 use base::metric::LATENCY;
 use experiment::Grade;
-use record::{Arm, Preview, StoredRun};
+use record::{Preview, RunKind, StoredRun};
 use statistics::planning::typical_deviation;
 use statistics::trimmed_mean::TrimmedMean;
 use worker::RunPlan;
 use worker::backend::CellRequest;
 
-/// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
+/// Pairs of identical runs: enough to distinguish a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;
 
 /// Runs of the control.
@@ -31,12 +31,12 @@ impl Pass for Requirements {
         asks && !job.has_begun() && !job.has_nothing_to_run()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Preview, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Preview, RunError> {
         let Some(required) = job.experiment().require.grade else {
             return Err(RunError::Refused(Refusal::Grade(None)));
         };
-        session.emit(&Event::CheckingGrade { required, runs: RUNS });
-        let preview = preview(job, session)?;
+        runner.emit(&Event::CheckingGrade { required, runs: RUNS });
+        let preview = preview(job, runner)?;
         // A control that cannot be run meets no requirement.
         preview.filter(|preview| preview.grade <= required).ok_or(RunError::Refused(Refusal::Grade(preview)))
     }
@@ -44,7 +44,7 @@ impl Pass for Requirements {
 
 /// Runs one cell a few times against itself, by the specification's own rules; no run of it is stored. `None` if no cell
 /// can be run, or runs fail.
-fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, RunError> {
+fn preview(job: &Job, runner: &mut Runner<'_>) -> Result<Option<Preview>, RunError> {
     let plan = job.plan();
     let is_good = |index: &usize| !job.is_given_up(&plan.cells[*index]);
     let control = plan.controls.iter().map(|index| *index as usize).find(is_good);
@@ -53,11 +53,11 @@ fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, RunE
     };
     let mut ratios = Vec::new();
     for pair in 0..PAIRS {
-        session.go_on()?;
-        let first = run_once(job, index, 2 * pair, session)?;
-        session.go_on()?;
-        let second = run_once(job, index, 2 * pair + 1, session)?;
-        session.go_on()?;
+        runner.go_on()?;
+        let first = run_once(job, index, 2 * pair, runner)?;
+        runner.go_on()?;
+        let second = run_once(job, index, 2 * pair + 1, runner)?;
+        runner.go_on()?;
         let (Some(first), Some(second)) = (first, second) else { return Ok(None) };
         let (Some(before), Some(after)) = (latency(&first), latency(&second)) else { return Ok(None) };
         // Each order comes as often as the other.
@@ -75,16 +75,16 @@ fn latency(run: &StoredRun) -> Option<f64> {
 }
 
 /// One run of the cell that is not stored; `None` if it fails.
-fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Result<Option<StoredRun>, RunError> {
+fn run_once(job: &Job, index: usize, run: u32, runner: &mut Runner<'_>) -> Result<Option<StoredRun>, RunError> {
     let cell = *job.cell(index);
     let measure = job.measure();
     let iterations = job.iterations(&cell);
-    // Runs of the double, with numbers that no block reaches: their seeds are nobody else's.
-    let (arm, run) = (Arm::Aa, u32::MAX - run);
-    let request = CellRequest { callers: 1, ..job.request(&cell, arm, run) };
+    // Runs of the A/A copy, with numbers that no block reaches, so that their seeds are their own.
+    let (kind, run) = (RunKind::AaCopy, u32::MAX - run);
+    let request = CellRequest { callers: 1, ..job.request(&cell, kind, run) };
     let plan = RunPlan { iterations, stop: Some(measure.stop), ..RunPlan::warming(request, measure.warmup) };
-    let worker = session.run_cell(job, &cell, (arm, run), &plan)?;
-    let slot = Slot { iterations, ..Slot::of(job, &cell, arm, run) };
+    let worker = runner.run_cell(job, &cell, (kind, run), &plan)?;
+    let slot = Slot { iterations, ..Slot::of(job, &cell, kind, run) };
     let run = store_run(slot, worker, Some(measure.stop), None);
     Ok(run.failure.is_none().then_some(run))
 }

@@ -13,15 +13,15 @@ use crate::run::blocks::OneRun;
 use crate::run::event::Event;
 use crate::run::forecast;
 use crate::run::lanes::Lane;
+use crate::run::runner::{RunError, Runner};
 use crate::run::schedule::Turn;
-use crate::run::session::{RunError, Session};
 use base::metric::{MetricReference, Statistic};
 use base::quantity::Nanos;
 use device::OtherWorkers;
 use experiment::{DeviceIndex, Runs};
 use judge::compare::ComparisonRules;
 use plan::Cell;
-use record::{Arm, Disturbed, Outcome, SideBySide, StoredRun, Trial};
+use record::{Disturbed, Outcome, RunKind, SideBySide, StoredRun, Trial};
 use statistics::Verdict;
 use statistics::interim::InterimAnalyses;
 use statistics::mean;
@@ -44,20 +44,21 @@ impl Pass for TryTogether {
             && job.experiment().devices.len() > 1
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<SideBySide, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<SideBySide, RunError> {
         let mut found = SideBySide::default();
         let all = cells_by_lane(job);
-        let mut others = all.clone();
+        let mut without_processor = all.clone();
         // Processors feed the other devices, so that they are the first to disturb them.
-        let has_processor = others.remove(&Lane::Processor).is_some();
-        for lanes in [Some(all), Some(others).filter(|others| has_processor && others.len() > 1)].into_iter().flatten()
+        let has_processor = without_processor.remove(&Lane::Processor).is_some();
+        for lanes in
+            [Some(all), Some(without_processor).filter(|rest| has_processor && rest.len() > 1)].into_iter().flatten()
         {
             let trying = Trying::new(job, lanes);
             let trial = match trying.why_not() {
                 Some(problem) => trying.trial(Some(problem)),
-                None => trying.carry_out(session)?,
+                None => trying.carry_out(runner)?,
             };
-            session.emit(&Event::TriedTogether { manifest: job.manifest(), trial: &trial });
+            runner.emit(&Event::TriedTogether { manifest: job.manifest(), trial: &trial });
             let holds = trial.holds;
             found.trials.push(trial);
             if holds {
@@ -73,8 +74,8 @@ impl Pass for TryTogether {
 fn cells_by_lane(job: &Job) -> BTreeMap<Lane, Vec<usize>> {
     let mut timed: BTreeMap<Lane, Vec<(u64, usize)>> = BTreeMap::new();
     for (index, cell) in job.plan().runnable() {
-        let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed && !job.is_given_up(cell));
-        if let Some(took) = pilot.and_then(|_| job.pilot_samples(cell).iteration_ns) {
+        let rehearsal = job.rehearsal(cell).filter(|run| run.outcome == Outcome::Completed && !job.is_given_up(cell));
+        if let Some(took) = rehearsal.and_then(|_| job.rehearsal_samples(cell).iteration_ns) {
             timed.entry(Lane::of(job, cell)).or_default().push((took, index));
         }
     }
@@ -94,7 +95,7 @@ struct Trying<'a> {
     lanes: Vec<Vec<usize>>,
     metrics: Vec<MetricReference>,
     looks: InterimAnalyses,
-    /// Logarithms of beside over alone of every block, by cell and metric.
+    /// Logarithms of the value with all lanes at work over the value alone, of every block, by cell and metric.
     ratios: BTreeMap<(usize, usize), Vec<f64>>,
     /// Runs so far: their numbers are counted down, so that no run of a block has their seeds.
     runs: u32,
@@ -135,7 +136,7 @@ impl<'a> Trying<'a> {
             let cells = job.plan().runnable().filter(|(_, cell)| is_in(cell));
             cells.map(|(index, _)| expected(index).1).sum::<Duration>()
         };
-        let longest = |of: &dyn Fn(&Vec<usize>) -> Duration| self.lanes.iter().map(of).max().unwrap_or_default();
+        let longest = |time: &dyn Fn(&Vec<usize>) -> Duration| self.lanes.iter().map(time).max().unwrap_or_default();
         let block = self.lanes.iter().map(tried).sum::<Duration>() + longest(&tried);
         let trial = self.looks.blocks().next().unwrap_or(1) * block;
         let saved = self.lanes.iter().map(all).sum::<Duration>().saturating_sub(longest(&all));
@@ -144,13 +145,13 @@ impl<'a> Trying<'a> {
         (!pays).then(|| format!("a trial would take {trial} or more, and save {saved} at most"))
     }
 
-    fn carry_out(mut self, session: &mut Session<'_>) -> Result<Trial, RunError> {
+    fn carry_out(mut self, runner: &mut Runner<'_>) -> Result<Trial, RunError> {
         let looks = self.looks;
         let mut problem = None;
         let (most, tried) = (looks.most(), self.lanes.concat().len());
         for block in 0..most {
-            session.emit(&Event::TryingTogether { done: block, most, cells: tried });
-            match self.block(block, session) {
+            runner.emit(&Event::TryingTogether { done: block, most, cells: tried });
+            match self.block(block, runner) {
                 Ok(()) => {}
                 Err(TrialError::Run(error)) => return Err(error),
                 Err(TrialError::Nothing(why)) => {
@@ -184,37 +185,39 @@ impl<'a> Trying<'a> {
     }
 
     /// Every cell alone, and every cell while the other lanes are at work; in every second block the other way round.
-    fn block(&mut self, number: u32, session: &mut Session<'_>) -> Result<(), TrialError> {
+    fn block(&mut self, number: u32, runner: &mut Runner<'_>) -> Result<(), TrialError> {
         let alone: Vec<Vec<Vec<usize>>> = self.lanes.concat().into_iter().map(|cell| vec![vec![cell]]).collect();
         // In every block other cells meet at first.
-        let mut beside = self.lanes.clone();
-        for (place, lane) in beside.iter_mut().enumerate() {
-            let first = (number as usize >> (place % 8)) % lane.len();
+        let mut together = self.lanes.clone();
+        for (index, lane) in together.iter_mut().enumerate() {
+            let first = (number as usize >> (index % 8)) % lane.len();
             lane.rotate_left(first);
         }
-        let mut parts: Vec<Vec<Vec<usize>>> = alone.into_iter().chain([beside]).collect();
+        let mut parts: Vec<Vec<Vec<usize>>> = alone.into_iter().chain([together]).collect();
         if !number.is_multiple_of(2) {
             parts.reverse();
         }
         let mut found = [BTreeMap::new(), BTreeMap::new()];
         for lanes in parts {
             let side = usize::from(lanes.len() > 1);
-            self.at_work(&lanes, &mut found[side], session)?;
+            self.at_work(&lanes, &mut found[side], runner)?;
         }
-        let [alone, beside] = found;
-        for (cell, (alone, beside)) in
-            alone.into_iter().filter_map(|(cell, alone)| Some((cell, (alone, beside.get(&cell)?))))
+        let [alone, together] = found;
+        for (cell, (alone, together)) in
+            alone.into_iter().filter_map(|(cell, alone)| Some((cell, (alone, together.get(&cell)?))))
         {
             for (metric, reference) in self.metrics.iter().enumerate() {
                 let mean_of =
                     |runs: &[Values]| mean(&runs.iter().map(|run| run[metric]).collect::<Option<Vec<f64>>>()?);
-                match (mean_of(&alone), mean_of(beside)) {
-                    (Some(alone), Some(beside)) => {
-                        self.ratios.entry((cell, metric)).or_default().push(beside - alone);
+                match (mean_of(&alone), mean_of(together)) {
+                    (Some(alone), Some(together)) => {
+                        self.ratios.entry((cell, metric)).or_default().push(together - alone);
                     }
                     (Some(_), None) => {
                         let path = self.job.plan().path(self.job.cell(cell));
-                        return Err(TrialError::Nothing(format!("{path} has no `{reference}` beside others")));
+                        return Err(TrialError::Nothing(format!(
+                            "{path} has no `{reference}` while other devices are at work"
+                        )));
                     }
                     (None, _) => {}
                 }
@@ -229,14 +232,14 @@ impl<'a> Trying<'a> {
         &mut self,
         lanes: &[Vec<usize>],
         found: &mut BTreeMap<usize, Vec<Values>>,
-        session: &mut Session<'_>,
+        runner: &mut Runner<'_>,
     ) -> Result<(), TrialError> {
-        let beside = if lanes.len() > 1 { OtherWorkers::OnOtherDevices } else { OtherWorkers::None };
+        let other_workers = if lanes.len() > 1 { OtherWorkers::OnOtherDevices } else { OtherWorkers::None };
         let mut problem = None;
         let mut turns = vec![0; lanes.len()];
         let job = self.job;
         let wanted = lanes.concat();
-        keep_at_work(lanes.len(), session, &mut |lane, last: Option<((usize, OneRun), _)>, session| {
+        keep_at_work(lanes.len(), runner, &mut |lane, last: Option<((usize, OneRun), _)>, runner| {
             let has_all = |found: &BTreeMap<usize, _>| wanted.iter().all(|cell| found.contains_key(cell));
             if let Some(((cell, run), worker)) = last.filter(|_| !has_all(found)) {
                 match self.values(run.store(job, worker)) {
@@ -247,12 +250,13 @@ impl<'a> Trying<'a> {
             if problem.is_some() || has_all(found) {
                 return Ok(None);
             }
-            session.go_on()?;
+            runner.go_on()?;
             let cell = lanes[lane][turns[lane] % lanes[lane].len()];
             turns[lane] += 1;
             self.runs += 1;
-            let run = OneRun::new(job, Turn { cell, arm: Arm::Aa, run: u32::MAX - self.runs }, 0, beside);
-            match run.start(job, session) {
+            let run =
+                OneRun::new(job, Turn { cell, kind: RunKind::AaCopy, run: u32::MAX - self.runs }, 0, other_workers);
+            match run.start(job, runner) {
                 Ok(start) => Ok(Some(((cell, run), start))),
                 Err(failure) => {
                     problem = Some((cell, failure));
@@ -284,7 +288,7 @@ impl<'a> Trying<'a> {
     /// Every cell by every metric, so far.
     fn judged(&self) -> Vec<Disturbed> {
         let rules = ComparisonRules::of(self.job.manifest());
-        let one = |((cell, metric), ratios): (&(usize, usize), &Vec<f64>)| {
+        let disturbed = |((cell, metric), ratios): (&(usize, usize), &Vec<f64>)| {
             let reference = self.metrics[*metric];
             let mut estimate = trimmed_mean(ratios, self.looks.confidence())?;
             let verdict = Verdict::from_interval(estimate.interval, rules.margin_of(reference).ln_1p());
@@ -292,6 +296,6 @@ impl<'a> Trying<'a> {
             estimate.interval = estimate.interval.map(|interval| interval.map(f64::exp));
             Some(Disturbed { cell: *cell as u32, metric: reference, ratio: estimate, verdict })
         };
-        self.ratios.iter().filter_map(one).collect()
+        self.ratios.iter().filter_map(disturbed).collect()
     }
 }

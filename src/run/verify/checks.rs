@@ -44,7 +44,7 @@ const ALIKE: f64 = 0.9999;
 /// Nothing is exact: clocks and machines differ from one run to the next by less.
 const SLACK: f64 = 0.9;
 
-/// Whether one time is longer than the other, as two processes tell it.
+/// Whether one time is longer than the other, as two processes measured it.
 fn beyond(longer: f64, shorter: f64) -> State {
     match () {
         () if longer > shorter * 1.03 => State::Passed,
@@ -320,14 +320,14 @@ mod tests {
 
     #[test]
     fn a_device_cannot_take_longer_than_who_waits_for_it() {
-        let of = |device, most| {
+        let clock_state = |device, most| {
             let large = Seen { device_ns: Some(device), most_on_device: Some(most), ..seen(1e6) };
             state(|checks| checks.device_clock(&large))
         };
-        assert_eq!(of(9e5, 0.95), State::Passed);
-        assert_eq!(of(9e5, 1.2), State::Failed);
+        assert_eq!(clock_state(9e5, 0.95), State::Passed);
+        assert_eq!(clock_state(9e5, 1.2), State::Failed);
         // Events that are stamped at once: the clock of the host in disguise, or none.
-        assert_eq!(of(1e5, 0.1), State::Failed);
+        assert_eq!(clock_state(1e5, 0.1), State::Failed);
         assert_eq!(state(|checks| checks.device_clock(&seen(1e6))), State::Failed);
     }
 
@@ -346,7 +346,7 @@ mod tests {
                 SETS as usize
             ]
         };
-        let of = |last: f32, placement: Option<Placement>| {
+        let convolution_state = |last: f32, placement: Option<Placement>| {
             let like = fidelity::compare(&output(1.0), &output(last), &FidelityLimits::default());
             let mut seen = seen(1.0);
             seen.run.data.placement = placement;
@@ -355,9 +355,12 @@ mod tests {
         let elsewhere = |operator: &str| {
             Some(Placement { fallback: BTreeMap::from([(operator.to_owned(), 1)]), ..Placement::default() })
         };
-        assert_eq!((of(1.0, None), of(1.0, elsewhere("Cast"))), (State::Passed, State::Passed));
-        assert_eq!(of(1.0, elsewhere("Conv")), State::NotShown);
-        assert_eq!(of(0.9, None), State::Failed);
+        assert_eq!(
+            (convolution_state(1.0, None), convolution_state(1.0, elsewhere("Cast"))),
+            (State::Passed, State::Passed)
+        );
+        assert_eq!(convolution_state(1.0, elsewhere("Conv")), State::NotShown);
+        assert_eq!(convolution_state(0.9, None), State::Failed);
         let failure = Failure::new(FailureKind::Provider, "cuDNN is not available.");
         assert_eq!(state(|checks| checks.convolution("x", Err(failure))), State::Failed);
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::session::Session;
+use super::runner::Runner;
 use base::metric;
 use base::quantity::{Nanos, Ratio};
 use device::{Gpu, OtherWorkers, Watch};
@@ -65,7 +65,7 @@ pub(crate) struct Verification<'a> {
     pub(crate) library: &'a Path,
     pub(crate) plugin: Option<&'a Path>,
     pub(crate) executable: &'a Path,
-    /// Who tells what it does, where somebody does.
+    /// The GPU behind it and its monitor, where there is one.
     pub(crate) gpu: Option<Result<Gpu, String>>,
 }
 
@@ -103,7 +103,7 @@ impl Seen {
 type Tried = Result<Seen, Failure>;
 
 impl Verification<'_> {
-    /// Carries out every check that the device allows, telling which one begins.
+    /// Carries out every check that the device allows, announcing which one begins.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Verification<'_> {
         interrupts: &Interrupts,
         begins: &mut dyn FnMut(&str),
     ) -> Result<Vec<Check>, StoppedAtOnce> {
-        let mut trier = Trier { of: self, interrupts, begins, number: 0, folder: Scratch::new().ok() };
+        let mut trier = Trier { verification: self, interrupts, begins, number: 0, folder: Scratch::new().ok() };
         let provider = Provider::of(self.device);
         let has_stream = provider.is_some_and(|provider| provider.completion == Completion::Stream);
         let mut checks = Checks::default();
@@ -258,7 +258,7 @@ fn like(reference: &Tried, candidate: &Seen) -> Result<Fidelity, Failure> {
 
 /// Runs subjects.
 struct Trier<'a> {
-    of: &'a Verification<'a>,
+    verification: &'a Verification<'a>,
     interrupts: &'a Interrupts,
     begins: &'a mut dyn FnMut(&str),
     number: u32,
@@ -285,8 +285,9 @@ impl Trier<'_> {
             return Ok(Err(internal(text)));
         }
         let plan = self.plan(&path, (&subject.input, &subject.output), &way, &outputs);
-        let launch = Session::launch_for_file(self.of.executable, &folder.path().join("verification.log"), TIMEOUT);
-        let gpu = self.of.gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).cloned();
+        let launch =
+            Runner::launch_for_file(self.verification.executable, &folder.path().join("verification.log"), TIMEOUT);
+        let gpu = self.verification.gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).cloned();
         let watch = Watch::start(gpu, None, OtherWorkers::None);
         let run = worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;
         Ok(match &run.failure {
@@ -305,14 +306,14 @@ impl Trier<'_> {
         const LEAST_SAMPLES: u32 = 3;
         /// The processor's caches are not the device's: what is overwritten there does not matter.
         const EVICTED: u64 = 1 << 20;
-        let device = way.device.as_ref().unwrap_or(self.of.device);
-        let plugin = self.of.plugin.filter(|_| way.device.as_ref().is_none_or(|device| !device.is_cpu()));
+        let device = way.device.as_ref().unwrap_or(self.verification.device);
+        let plugin = self.verification.plugin.filter(|_| way.device.as_ref().is_none_or(|device| !device.is_cpu()));
         let backend = BackendRequest::Onnxruntime(OnnxruntimeRequest {
             boundary: way.boundary,
             allow_fallback: !way.refuses_fallback,
             provider_options: way.options.clone(),
             keeps_device_cache: way.keeps_device_cache,
-            ..OnnxruntimeRequest::on_device(self.of.library, plugin, device, model)
+            ..OnnxruntimeRequest::on_device(self.verification.library, plugin, device, model)
         });
         let tensors = vec![TensorRequest::random("x", ElementType::Float32, input, vec![1, 2])];
         let request = CellRequest {

@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn every_model_is_whole() {
         let convolutions = [convolution(&ElementType::Float32), convolution(&ElementType::Float16)];
-        let others = [products(Size { rows: 4, width: 8 }), determinants(), as_large_as(1 << 40)];
-        for subject in others.into_iter().chain(convolutions) {
+        let rest = [products(Size { rows: 4, width: 8 }), determinants(), as_large_as(1 << 40)];
+        for subject in rest.into_iter().chain(convolutions) {
             assert!(onnx::check_graph(&subject.model).is_ok());
         }
     }

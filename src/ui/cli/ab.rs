@@ -12,7 +12,7 @@ use base::quantity::Nanos;
   perfrun ab 'grep -c foo big.txt' 'rg -c foo big.txt'
   perfrun ab --setup make --prepare sync --name old ./old --name new ./new
   perfrun ab --set measure.stop.time=2s ./old ./new          # longer runs
-  perfrun ab --prove                          # can this machine tell 5 % at all?
+  perfrun ab --prove                          # can this machine detect 5 % at all?
 
 The first command is the baseline. No shell is started unless --shell asks for one; output is discarded.")]
 pub struct AbArgs {

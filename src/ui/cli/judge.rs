@@ -122,6 +122,6 @@ pub struct CalibrateArgs {
 pub enum CalibrationDesign {
     /// Interleaved in balanced blocks, as everything is measured by default.
     Blocks,
-    /// All runs of one arm, then all of the next, as benchmarks are usually compared.
+    /// All runs of one variant, then all of the next, as benchmarks are usually compared.
     Sequential,
 }

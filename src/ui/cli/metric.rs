@@ -18,8 +18,8 @@ impl MetricArgument {
     /// # Errors
     ///
     /// There is none of this name.
-    pub(crate) fn read(&self, own: &[&'static Metric]) -> Result<MetricReference, String> {
-        MetricReference::named(&self.0, own.iter().copied()).map_err(|error| error.to_string())
+    pub(crate) fn read(&self, own_metrics: &[&'static Metric]) -> Result<MetricReference, String> {
+        MetricReference::named(&self.0, own_metrics.iter().copied()).map_err(|error| error.to_string())
     }
 }
 
@@ -51,11 +51,11 @@ impl MarginArgument {
     /// # Errors
     ///
     /// No such metric, or no difference between its values.
-    pub(crate) fn read(&self, own: &[&'static Metric]) -> Result<MarginOverride, String> {
+    pub(crate) fn read(&self, own_metrics: &[&'static Metric]) -> Result<MarginOverride, String> {
         Ok(match self {
             MarginArgument::OfAll(ratio) => MarginOverride { metric: None, difference: Difference::Relative(ratio.0) },
             MarginArgument::OfOne(metric, text) => {
-                let metric = metric.read(own)?;
+                let metric = metric.read(own_metrics)?;
                 let difference = Difference::read(text, metric).map_err(|error| error.to_string())?;
                 MarginOverride { metric: Some(metric), difference }
             }

@@ -62,7 +62,7 @@ impl FromStr for Size {
     }
 }
 
-/// Random items of a calibration: more tell nothing new.
+/// Random items of a calibration: more of them add nothing.
 const RANDOM_ITEMS: u32 = 8;
 
 /// Arguments of `convert`.
@@ -137,7 +137,7 @@ impl ConvertArgs {
 
 /// A word of the command line for each value of a specification's enumeration.
 macro_rules! words {
-    ($(#[$about:meta])* $name:ident => $of:ident { $($(#[$word_about:meta])* $word:ident),+ $(,)? }) => {
+    ($(#[$about:meta])* $name:ident => $target:ident { $($(#[$word_about:meta])* $word:ident),+ $(,)? }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
         #[value(rename_all = "snake_case")]
@@ -145,10 +145,10 @@ macro_rules! words {
             $($(#[$word_about])* $word),+
         }
 
-        impl From<$name> for $of {
-            fn from(word: $name) -> $of {
+        impl From<$name> for $target {
+            fn from(word: $name) -> $target {
                 match word {
-                    $($name::$word => $of::$word),+
+                    $($name::$word => $target::$word),+
                 }
             }
         }

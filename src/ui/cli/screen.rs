@@ -57,9 +57,9 @@ pub(super) fn first_of_command(words: &[OsString]) -> Option<&OsString> {
 /// When the words want colour, help and mistakes included.
 pub fn color(words: &[OsString]) -> Color {
     let text = |word: &OsString| word.to_str().map(str::to_owned);
-    let own: Vec<String> = words.iter().take_while(|word| *word != "--").filter_map(text).collect();
-    let after = own.windows(2).filter(|pair| pair[0] == COLOR).map(|pair| pair[1].as_str());
-    let joined = own.iter().filter_map(|word| word.strip_prefix(COLOR)?.strip_prefix('='));
+    let before_command: Vec<String> = words.iter().take_while(|word| *word != "--").filter_map(text).collect();
+    let after = before_command.windows(2).filter(|pair| pair[0] == COLOR).map(|pair| pair[1].as_str());
+    let joined = before_command.iter().filter_map(|word| word.strip_prefix(COLOR)?.strip_prefix('='));
     after.chain(joined).filter_map(|when| Color::from_str(when, false).ok()).next_back().unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What perfrun ends with: the codes, what each means, and which one is told.
+//! What perfrun ends with: the codes, what each means, and which one is returned where several apply.
 //!
 //! The help and the reference take their words from here.
 
@@ -18,22 +18,22 @@ pub enum ExitCode {
     CheckFailed,
     /// Interrupted, with everything finished so far kept.
     Interrupted,
-    /// What `git bisect run` is told.
+    /// The answer for `git bisect run`.
     Bisect(Bisected),
 }
 
-/// What `diff --bisect` tells `git bisect run` about a commit that is worse, or of which nobody can tell.
+/// What `diff --bisect` answers `git bisect run` about a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bisected {
     Worse,
-    /// Nobody can tell: git tries another.
-    CannotTell,
+    /// Not known: git tries another commit.
+    Undecided,
     /// Something else happened: git stops.
     Stop,
 }
 
 impl ExitCode {
-    /// All of them, the one first that is told where several apply.
+    /// All of them; where several apply, the first one is returned.
     pub const ALL: [ExitCode; 6] = [
         ExitCode::Interrupted,
         ExitCode::Internal,
@@ -51,7 +51,7 @@ impl ExitCode {
             ExitCode::UserError => 2,
             ExitCode::RunsFailed => 3,
             ExitCode::CheckFailed => 4,
-            ExitCode::Bisect(Bisected::CannotTell) => 125,
+            ExitCode::Bisect(Bisected::Undecided) => 125,
             ExitCode::Bisect(Bisected::Stop) => 129,
             ExitCode::Interrupted => 130,
         }
@@ -94,7 +94,7 @@ impl ExitCode {
         }
     }
 
-    /// The one that is told when several apply.
+    /// The one that is returned when several apply.
     pub fn worst(self, other: Self) -> Self {
         Self::ALL.into_iter().find(|code| *code == self || *code == other).unwrap_or(self)
     }

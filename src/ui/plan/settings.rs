@@ -42,7 +42,7 @@ pub(super) fn describe(
         line("budget", &self::budget(experiment, plan, budget, expected))?;
     }
     let grade = experiment.require.grade.map(|grade| format!("grade {} or better", grade.letter()));
-    let quiet = experiment.require.quiet.then(|| "no other load on the machine".to_owned());
+    let quiet = experiment.require.quiet.then(|| "no background load on the machine".to_owned());
     let locked = experiment.require.gpu_clocks_locked.then(|| "locked GPU clocks".to_owned());
     let alone = experiment.require.no_foreign_processes.then(|| "no other process on the GPU".to_owned());
     let required: Vec<String> = grade.into_iter().chain(quiet).chain(locked).chain(alone).collect();
@@ -100,8 +100,9 @@ fn search(plan: &Plan) -> Option<String> {
 /// The experiment's data, and those of models with the model's name.
 fn datasets(experiment: &Experiment) -> impl Iterator<Item = (String, &Dataset)> {
     let of_all = experiment.dataset.iter().map(|dataset| (String::new(), dataset));
-    let own = experiment.models.iter().filter_map(|model| Some((format!("{}: ", model.name), model.dataset.as_ref()?)));
-    of_all.chain(own)
+    let of_models =
+        experiment.models.iter().filter_map(|model| Some((format!("{}: ", model.name), model.dataset.as_ref()?)));
+    of_all.chain(of_models)
 }
 
 /// `digits-test.npz, scored by top1`
@@ -279,7 +280,7 @@ mod tests {
             "design     duet: two cells at a time on halves of the cores, slices of 500ms; caches are cold before every sample",
             "samples    at least 368 per run instead of 50, needed for `latency.p99`; models slower than 13.6ms reach `max_time` (5s) first",
             "budget     30s: 8 runs of every cell take 46 s to 5m 21s; about 1 of them fits, and a verdict needs 5",
-            "require    grade B or better and no other load on the machine",
+            "require    grade B or better and no background load on the machine",
             "choose     highest throughput within",
             "           latency.p99 <= 20 ms for batch=1",
             "           1.5 MiB <= peak_rss <= 512 MiB",

@@ -25,11 +25,11 @@ pub(super) fn describe(
     };
     let runs = Runs { min: experiment.runs.min.min(plan.runs), max: plan.runs };
     let runs = if experiment.interim_analyses().is_one() { Runs::fixed(plan.runs) } else { runs };
-    let of = |runs: u32| estimate_before_measuring(experiment, plan, runs, expected);
+    let estimate = |runs: u32| estimate_before_measuring(experiment, plan, runs, expected);
     let known = plan.runnable().filter_map(|(cell, _)| expected.get(cell).copied().flatten()).collect::<Vec<_>>();
     let times = match known.is_empty() {
-        true => between(TimeRange { least: of(runs.min).least, most: of(runs.max).most }),
-        false => by_need(experiment, runs, &of),
+        true => between(TimeRange { least: estimate(runs.min).least, most: estimate(runs.max).most }),
+        false => by_need(experiment, runs, &estimate),
     };
     let word = if runs.max == 1 { "run" } else { "runs" };
     writeln!(text, "\ntime\n  {}{controls} x {runs} {word}: {times}", count(cells, "cell"))?;
@@ -57,13 +57,13 @@ fn profile(profiling: Profiling, plan: &Plan, expected: &[Option<CellForecast>])
 }
 
 /// `about 1m 40s (8 runs 1m 10s, 32 runs 4m 30s)`, and without the parenthesis where the number is fixed.
-fn by_need(experiment: &Experiment, runs: Runs, of: &dyn Fn(u32) -> TimeRange) -> String {
+fn by_need(experiment: &Experiment, runs: Runs, estimate: &dyn Fn(u32) -> TimeRange) -> String {
     if runs.are_fixed() {
-        return about(of(runs.max));
+        return about(estimate(runs.max));
     }
     let typical = experiment.interim_analyses().typical();
-    let bound = |runs: u32| format!("{} {}", count(u64::from(runs), "run"), shown(of(runs)));
-    format!("{} ({}, {})", about(of(typical)), bound(runs.min), bound(runs.max))
+    let bound = |runs: u32| format!("{} {}", count(u64::from(runs), "run"), shown(estimate(runs)));
+    format!("{} ({}, {})", about(estimate(typical)), bound(runs.min), bound(runs.max))
 }
 
 /// `about 1m 40s`, or bounds.
@@ -82,8 +82,8 @@ fn between(range: TimeRange) -> String {
 
 /// Who says so.
 fn basis(known: &[CellForecast], cells: u64) -> String {
-    let of = |source: Source| known.iter().filter(|expected| expected.source == source).count() as u64;
-    let (reports, costs) = (of(Source::Report), of(Source::Costs));
+    let count_of = |source: Source| known.iter().filter(|expected| expected.source == source).count() as u64;
+    let (reports, costs) = (count_of(Source::Report), count_of(Source::Costs));
     let by = match (reports, costs) {
         (0, 0) => return "bounds only; the rehearsal at the start of a run estimates it".to_owned(),
         (_, 0) => "from earlier reports of this machine".to_owned(),

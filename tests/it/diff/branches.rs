@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use super::Repository;
-use crate::support::{Done, Workplace, readable};
+use crate::support::{Done, Project, readable};
 
 /// A way in which a branch differs from `main`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,7 +126,7 @@ gate: [{ metric: latency, worse_by: 3% }]
         for (branch, allowed, words, data) in BRANCHES {
             repository.git(&["checkout", "-q", "-B", "branch", "main"]);
             change(&repository, *branch);
-            // What a script says is its own, and it slows down in place of taking memory.
+            // What a script says is its own, and it slows down instead of taking memory.
             let (words, data): (&[&str], _) = match branch {
                 Memory => (&["slower"], *data),
                 Flaky | Broken => (&["of {b}:", "failed", "scripted failure"], "scripted failure"),
@@ -142,7 +142,7 @@ mod measured {
     use super::{
         Accepted, AtomicBool, BRANCHES, Broken, Change, Comment, Documents, Flaky, Memory, OneFails, Ordering,
     };
-    use super::{Renamed, Repository, Slower, Unmeasured, Workplace, check};
+    use super::{Project, Renamed, Repository, Slower, Unmeasured, check};
 
     const SPEC: &str = "cwd: ..
 setup: cc -O2 -o tool src/tool.c
@@ -217,7 +217,7 @@ if count == 6: sys.exit('lost the database')
     }
 
     fn program() -> Repository {
-        let repository = Repository(Workplace::new());
+        let repository = Repository(Project::new());
         for (path, text) in [
             ("src/tool.c", PROGRAM),
             ("script.py", SCRIPT),

@@ -1,11 +1,11 @@
 //! The commit that introduces perfrun, and what is written whatever happens.
 
 use super::{Repository, SPEC};
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 /// A repository whose first commit has no perfrun, and whose second one adds a specification and, if measured, its report.
 fn introduced(is_measured: bool) -> Repository {
-    let repository = Repository(Workplace::new());
+    let repository = Repository(Project::new());
     repository.0.write("README.md", "a project");
     repository.git(&["init", "-q", "-b", "main"]);
     repository.commit("before");
@@ -87,22 +87,22 @@ fn a_step_summary_that_cannot_be_written_is_a_warning() {
 
 #[test]
 fn a_run_appends_its_first_page_to_the_step_summary() {
-    let place = Workplace::with_spec(SPEC);
-    place.write("summary.md", "before\n");
-    let mut command = place.command(&["x.yaml"]);
-    command.env("GITHUB_STEP_SUMMARY", place.path("summary.md"));
+    let project = Project::with_spec(SPEC);
+    project.write("summary.md", "before\n");
+    let mut command = project.command(&["x.yaml"]);
+    command.env("GITHUB_STEP_SUMMARY", project.path("summary.md"));
     Done::from(command.output().unwrap()).expect_code(0);
-    let summary = place.read("summary.md");
+    let summary = project.read("summary.md");
     assert!(summary.starts_with("before\n# x\n"), "{summary}");
     assert!(summary.contains("| one | default | fp32 |") && summary.contains("faster"), "{summary}");
-    // What lies beside the report is not beside the summary.
+    // What lies next to the report does not lie next to the summary.
     assert!(!summary.contains(".svg") && !summary.contains("](report.html)") && !summary.contains("](results.json)"));
-    assert!(place.read("reports/x/report.md").contains("](results.json)"));
+    assert!(project.read("reports/x/report.md").contains("](results.json)"));
 }
 
 #[test]
 fn specifications_are_measured_again_wherever_reports_say_that_they_lie() {
-    let repository = Repository(Workplace::new());
+    let repository = Repository(Project::new());
     repository.0.write("bench/deep/x.yaml", SPEC);
     repository.git(&["init", "-q", "-b", "main"]);
     repository.0.run(&["bench/deep/x.yaml"]).expect_code(0);

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{Repository, SPEC};
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 /// Gate of 5 % on latency, with so much noise from run to run.
 fn spec(run_sd: &str, rest: &str) -> String {
@@ -96,7 +96,7 @@ fn the_interval_that_is_shown_is_the_one_that_decides() {
 
 /// A repository of a program, a script that it runs, and a document.
 fn program(rest: &str) -> Repository {
-    let repository = Repository(Workplace::new());
+    let repository = Repository(Project::new());
     repository.0.write("src/tool.sh", "exit 0\n");
     repository.0.write("src/build.sh", "exit 0\n");
     repository.0.write("README.md", "a tool\n");
@@ -157,7 +157,7 @@ fn listed_paths_are_what_counts() {
     repository.0.write("src/new.sh", "exit 1\n");
     repository.commit("a listed one");
     assert_eq!(outcome(&repository, &["before...HEAD"]).1, json!("failed"));
-    let refused = Workplace::with_spec("models: [m]\nbackend: mock\npaths: [src]\n").run(&["x.yaml"]).expect_code(2);
+    let refused = Project::with_spec("models: [m]\nbackend: mock\npaths: [src]\n").run(&["x.yaml"]).expect_code(2);
     assert!(refused.stderr.contains("`paths` goes with `commands`"), "{}", refused.stderr);
 }
 
@@ -197,7 +197,7 @@ fn a_build_that_breaks_is_told_with_its_side_and_the_compilers_words() {
     assert!(said.contains(&format!("{commit}:")) && !said.contains("scratch"), "{said}");
 }
 
-/// A job that is cancelled has told what was measured until then, and has not passed.
+/// A job that is cancelled has reported what was measured until then, and has not passed.
 #[test]
 fn what_was_measured_before_it_was_stopped_is_told() {
     let repository = program("");
@@ -313,7 +313,7 @@ fn the_record_names_the_files_of_commands_alone() {
 
 #[test]
 fn a_report_that_git_ignores_is_said_when_it_is_written() {
-    let repository = Repository(Workplace::new());
+    let repository = Repository(Project::new());
     repository.0.write(".gitignore", "reports/\n");
     repository.0.write("experiments/x.yaml", &spec("0.2%", ""));
     repository.git(&["init", "-q", "-b", "main"]);
@@ -323,7 +323,7 @@ fn a_report_that_git_ignores_is_said_when_it_is_written() {
 
 #[test]
 fn a_gate_that_finds_no_report_measured_nothing() {
-    let repository = Repository(Workplace::new());
+    let repository = Repository(Project::new());
     repository.0.write("README.md", "a project");
     repository.git(&["init", "-q", "-b", "main"]);
     repository.commit("before");

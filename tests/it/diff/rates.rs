@@ -21,11 +21,11 @@ fn tries() -> usize {
     std::env::var("PERFRUN_GATES").map_or(6, |tries| tries.parse().expect("a number"))
 }
 
-/// The gates of so many commits that take `scale` in place of 0.5: what each came to, and the row that changed.
+/// The gates of so many commits that take `scale` instead of 0.5: what each came to, and the row that changed.
 fn gates(noises: &[&str], scale: &str) -> Vec<(String, Value)> {
     let repository = Repository::new(&SPEC.replace("NOISE", noises[0]).replace("SEED", "1"));
-    let one = |place: usize| {
-        let spec = SPEC.replace("NOISE", noises[place % noises.len()]).replace("SEED", &(2 + place).to_string());
+    let gate_of_commit = |index: usize| {
+        let spec = SPEC.replace("NOISE", noises[index % noises.len()]).replace("SEED", &(2 + index).to_string());
         repository.git(&["checkout", "-q", "-B", "older", "main"]);
         repository.0.write("experiments/x.yaml", &spec);
         repository.commit("older");
@@ -38,7 +38,7 @@ fn gates(noises: &[&str], scale: &str) -> Vec<(String, Value)> {
         assert_eq!(json["experiments"][0]["failures"].as_array().map_or(0, Vec::len), 0, "{json}");
         (json["gate"].as_str().unwrap().to_owned(), row.clone())
     };
-    (0..tries()).map(one).collect()
+    (0..tries()).map(gate_of_commit).collect()
 }
 
 /// Both sides take the same time, and differ by a number in the script.

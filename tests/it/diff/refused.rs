@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::{Repository, SPEC};
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 type Variables = &'static [(&'static str, &'static str)];
 
@@ -22,8 +22,8 @@ const REFUSALS: [(Variables, &str, &str); 3] = [
     (&[("GIT_DIR", "/no/such")], "not a git repository: '/no/such'", "GIT_DIR is set"),
 ];
 
-fn refused(place: &Workplace, variables: &[(&str, &str)], arguments: &[&str]) -> Done {
-    let mut command = place.command(arguments);
+fn refused(project: &Project, variables: &[(&str, &str)], arguments: &[&str]) -> Done {
+    let mut command = project.command(arguments);
     command.envs(variables.iter().copied());
     Done::from(command.output().unwrap())
 }
@@ -36,10 +36,10 @@ fn a_diff_says_why_git_says_nothing() {
     for (variables, why, remedy) in REFUSALS {
         for arguments in [&["diff", "HEAD~1", "HEAD"][..], &["diff", "HEAD~1...HEAD"], &["diff"]] {
             let done = refused(&repository.0, variables, arguments).expect_code(2);
-            let told = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(told.contains(why) && told.contains(remedy), "{}", done.stderr);
-            assert_eq!(told.matches(why).count(), 1, "{}", done.stderr);
-            assert!(!told.contains("is not a git repository"), "{}", done.stderr);
+            let stderr = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(stderr.contains(why) && stderr.contains(remedy), "{}", done.stderr);
+            assert_eq!(stderr.matches(why).count(), 1, "{}", done.stderr);
+            assert!(!stderr.contains("is not a git repository"), "{}", done.stderr);
         }
         // Paths need no git.
         refused(&repository.0, variables, &["diff", "reports/x", "reports/x"]).expect_code(0);
@@ -53,20 +53,20 @@ fn a_run_without_a_commit_says_why() {
     let repository = Repository::new(SPEC);
     for (variables, why, remedy) in REFUSALS {
         let done = refused(&repository.0, variables, &["experiments/x.yaml"]).expect_code(0);
-        let told = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains("warning no commit is recorded: git") && told.contains(why), "{}", done.stderr);
+        let stderr = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(stderr.contains("warning no commit is recorded: git") && stderr.contains(why), "{}", done.stderr);
         let page = repository.0.read("reports/x/report.md");
         assert!(page.contains("No commit was recorded: git"), "{page}");
         assert!(page.replace('\\', "").contains(why), "{page}");
         let root = repository.0.root().display().to_string();
-        assert!(!page.contains(&root) && told.contains(remedy), "a report names no folder of a machine: {page}");
+        assert!(!page.contains(&root) && stderr.contains(remedy), "a report names no folder of a machine: {page}");
     }
     let done = repository.0.run(&["experiments/x.yaml"]).expect_code(0);
     assert!(!done.stderr.contains("no commit is recorded"), "{}", done.stderr);
     assert!(!repository.0.read("reports/x/report.md").contains("No commit was recorded"));
     // Where there is no repository there is nothing to refuse.
-    let place = Workplace::with_spec(SPEC);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let project = Project::with_spec(SPEC);
+    let done = project.run(&["x.yaml"]).expect_code(0);
     assert!(!done.stderr.contains("no commit is recorded"), "{}", done.stderr);
 }
 
@@ -75,7 +75,7 @@ fn a_history_in_a_shallow_clone_says_what_is_missing() {
     let repository = Repository::new(SPEC);
     repository.change("scale: 0.5", "scale: 0.6");
     repository.commit("second");
-    let clone = Workplace::new();
+    let clone = Project::new();
     let from = format!("file://{}", repository.0.root().display());
     let mut git = Command::new("git");
     git.args(["clone", "-q", "--depth=1", &from, "clone"]).current_dir(clone.root());

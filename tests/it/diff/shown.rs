@@ -1,4 +1,4 @@
-//! What a diff may show, and what it says beside a number.
+//! What a diff may show, and what it prints with a number.
 
 use serde_json::{Value, json};
 
@@ -134,19 +134,19 @@ fn load_is_not_judged_by_one_of_its_modes() {
 fn cells_without_memory_are_test_cases() {
     let spec = "backend: { mock: { item: 1ms, fits: 2 } }\nmodels: [m]\nvariants: [v]\nruns: 5\ncompare: { aa: off }\n\
                 inputs: { batch: [1, 4, 8] }\n";
-    let repository = Repository(crate::support::Workplace::new());
+    let repository = Repository(crate::support::Project::new());
     repository.0.write("experiments/x.yaml", spec);
     repository.git(&["init", "-q", "-b", "main"]);
     repository.0.run(&["experiments/x.yaml", "--format", "json,junit"]).expect_code(3);
     repository.commit("first");
-    let own = repository.0.read("reports/x/results.junit.xml");
+    let junit = repository.0.read("reports/x/results.junit.xml");
     let case = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name} in {text}"));
         line.to_owned()
     };
-    assert!(case(&own, "m/b1/v/cpu").ends_with("/>"), "{own}");
-    assert!(case(&own, "m/b4/v/cpu").contains("<failure message=\"out_of_memory"), "{own}");
-    assert!(case(&own, "m/b8/v/cpu").contains("<skipped message="), "{own}");
+    assert!(case(&junit, "m/b1/v/cpu").ends_with("/>"), "{junit}");
+    assert!(case(&junit, "m/b4/v/cpu").contains("<failure message=\"out_of_memory"), "{junit}");
+    assert!(case(&junit, "m/b8/v/cpu").contains("<skipped message="), "{junit}");
     // On both sides they have no numbers, and are cases all the same; no gate falls by them.
     repository.0.run(&["experiments/x.yaml"]).expect_code(3);
     for arguments in [&["--format", "junit"][..], &["--format", "junit", "--gate"]] {

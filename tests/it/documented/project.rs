@@ -7,7 +7,7 @@ use std::process::Command;
 use super::root;
 use crate::need;
 use crate::submit::write_slurm;
-use crate::support::{Done, Workplace, without_settings};
+use crate::support::{Done, Project, without_settings};
 
 /// Specifications that the documents name, as scripts of latencies.
 const EXPERIMENTS: [&str; 5] = ["quickstart", "x", "spinning", "gpu", "densenet121-frameworks"];
@@ -77,46 +77,46 @@ fn regressed() -> String {
     )
 }
 
-/// The folder `project` of a workplace, next to `bin` and another repository, `other`.
-pub(super) struct Project(Workplace);
+/// A project whose folder `project` is what the pages speak of, next to `bin` and another repository, `other`.
+pub(super) struct PageProject(Project);
 
-impl Project {
+impl PageProject {
     pub fn new() -> Self {
-        let project = Project(Workplace::new());
-        let place = &project.0;
+        let made = PageProject(Project::new());
+        let project = &made.0;
         for experiment in EXPERIMENTS {
-            place.write(&format!("project/experiments/{experiment}.yaml"), SPEC);
+            project.write(&format!("project/experiments/{experiment}.yaml"), SPEC);
         }
         // As many models as there are shards, or comparisons.
         let eight = SPEC.replace("[one]", "[a, b, c, d, e, f, g, h]");
-        place.write("project/experiments/detector.yaml", &SPEC.replace("[one]", "[one, two, three]"));
-        place.write("project/experiments/matrix.yaml", &eight.replace("runs: 6", "runs: 2"));
-        place.write("project/experiments/calibration.yaml", &eight.replace("runs: 6", "runs: 5"));
-        place.write("project/regressed.yaml", &regressed());
-        place.write("project/big.txt", &(1..1000).map(|line| format!("foo {line}\n")).collect::<String>());
-        place.write("project/Makefile", "all:\n\tchmod +x old new\n");
+        project.write("project/experiments/detector.yaml", &SPEC.replace("[one]", "[one, two, three]"));
+        project.write("project/experiments/matrix.yaml", &eight.replace("runs: 6", "runs: 2"));
+        project.write("project/experiments/calibration.yaml", &eight.replace("runs: 6", "runs: 5"));
+        project.write("project/regressed.yaml", &regressed());
+        project.write("project/big.txt", &(1..1000).map(|line| format!("foo {line}\n")).collect::<String>());
+        project.write("project/Makefile", "all:\n\tchmod +x old new\n");
         for program in ["old", "new"] {
-            place.write(&format!("project/{program}"), "#!/bin/sh\nseq 5\n");
+            project.write(&format!("project/{program}"), "#!/bin/sh\nseq 5\n");
         }
         for file in ["experiments/mock.yaml", "docs/examples/latency.tex.j2"] {
-            copy(&root().join(file), &place.path("project").join(file));
+            copy(&root().join(file), &project.path("project").join(file));
         }
         let models = root().join("tests/fixtures/models");
-        copy(&models.join("one_node.onnx"), &place.path("project/model.onnx"));
+        copy(&models.join("one_node.onnx"), &project.path("project/model.onnx"));
         for name in ["one_node.onnx", "iris_classifier.onnx"] {
-            copy(&models.join(name), &place.path("project/models").join(name));
+            copy(&models.join(name), &project.path("project/models").join(name));
         }
         for name in ["pytest-old.json", "pytest-new.json", "hyperfine.json"] {
-            copy(&root().join("tests/fixtures/stat").join(name), &place.path("project/stat").join(name));
+            copy(&root().join("tests/fixtures/stat").join(name), &project.path("project/stat").join(name));
         }
-        write_slurm(place);
-        project.expect(COMMITS);
-        project
+        write_slurm(project);
+        made.expect(COMMITS);
+        made
     }
 
     /// Another one for a page, with the same files and commits: measuring them takes longer than copying.
     pub fn copy_for(&self, page: &str) -> Self {
-        let project = Project(Workplace::new());
+        let project = PageProject(Project::new());
         let done = Command::new("cp").arg("-a").arg(self.0.path(".")).arg(project.0.root()).status().unwrap();
         assert!(done.success());
         if page == "docs/guides/offline.md" {
@@ -133,18 +133,18 @@ impl Project {
 
     /// Runs a script in the project, with perfrun on the path.
     pub fn shell(&self, script: &str) -> Done {
-        let place = &self.0;
+        let project = &self.0;
         let perfrun = Path::new(env!("CARGO_BIN_EXE_perfrun")).parent().unwrap();
         let path =
-            [place.path("bin").display().to_string(), perfrun.display().to_string(), std::env::var("PATH").unwrap()];
+            [project.path("bin").display().to_string(), perfrun.display().to_string(), std::env::var("PATH").unwrap()];
         let mut command = Command::new("bash");
         let output = without_settings(&mut command)
             .args(["-c", &format!("set -o pipefail\n{script}")])
-            .current_dir(place.path("project"))
+            .current_dir(project.path("project"))
             .env("PATH", path.join(":"))
             .env("NO_COLOR", "1")
-            .env("FAKE", place.root())
-            .env("PERFRUN_LOCK", place.lock())
+            .env("FAKE", project.root())
+            .env("PERFRUN_LOCK", project.lock())
             .env("PERFRUN_WAIT", "0s")
             .envs((1..).map(|number| format!("record{number}")).zip(self.records()))
             .stdin(std::process::Stdio::null())
@@ -163,7 +163,7 @@ impl Project {
     fn records(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.0.path("project/.perfrun/records/x")).into_iter().flatten();
         let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        found.sort_by(|one, other| other.cmp(one));
+        found.sort_by(|a, b| b.cmp(a));
         found
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::blocks::{Block, Page, pages};
 use super::{masked, root};
 use crate::need::need;
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Project};
 
 /// Snippets of YAML that are no part of a specification: the page, a line, and who reads it.
 const FOREIGN: &[(&str, &str, &str)] = &[
@@ -39,13 +39,13 @@ fn whole(page: &Page, block: &Block) -> (String, Option<&'static str>) {
 /// The problems without those of missing files, which pages name as examples.
 fn problems(said: &str) -> Vec<&str> {
     let of_files = ["there is no file ", "there is no folder ", "x.yaml has "];
-    let told = said.lines().filter_map(|line| line.strip_prefix("  × "));
-    told.filter(|line| !of_files.iter().any(|words| line.starts_with(words))).collect()
+    let messages = said.lines().filter_map(|line| line.strip_prefix("  × "));
+    messages.filter(|line| !of_files.iter().any(|words| line.starts_with(words))).collect()
 }
 
 #[test]
 fn every_part_of_a_specification_in_the_documents_is_valid() {
-    let place = Workplace::new();
+    let project = Project::new();
     let mut checked = 0;
     let mut used: Vec<&str> = Vec::new();
     for page in pages() {
@@ -58,8 +58,8 @@ fn every_part_of_a_specification_in_the_documents_is_valid() {
             }
             let (text, around) = whole(&page, block);
             used.extend(around);
-            place.write("x.yaml", &text);
-            let Done { code, stderr, .. } = place.run(&["validate", "x.yaml"]);
+            project.write("x.yaml", &text);
+            let Done { code, stderr, .. } = project.run(&["validate", "x.yaml"]);
             assert!(code == 0 || stderr.contains("  × "), "{}\n{stderr}", page.path);
             assert_eq!(problems(&stderr), Vec::<&str>::new(), "{}:\n{text}\n{stderr}", page.path);
             checked += 1;
@@ -92,7 +92,7 @@ fn the_answer_that_a_page_shows_is_given() {
     let page = pages().into_iter().find(|page| page.path == "docs/guides/load.md").unwrap();
     let [spec, answer] = ["yaml", "text"].map(|info| page.blocks.iter().find(|block| block.info == info).unwrap());
     let of_script = spec.text.replace("models/resnet50.onnx", "[resnet50]") + "backend: mock\n";
-    let said = Workplace::with_spec(&of_script).run(&["x.yaml"]).expect_code(0).stdout;
+    let said = Project::with_spec(&of_script).run(&["x.yaml"]).expect_code(0).stdout;
     assert!(masked(&said).contains(&masked(&answer.text)), "{}\nis not in\n{said}", answer.text);
 }
 
@@ -101,10 +101,10 @@ fn the_answer_that_a_page_shows_is_given() {
 fn the_numbers_of_the_paper_on_a_page_are_in_the_report() {
     let page = pages().into_iter().find(|page| page.path == "docs/guides/reports.md").unwrap();
     let paper = page.blocks.iter().find(|block| block.info == "latex").unwrap();
-    let place = Workplace::new();
+    let project = Project::new();
     let report = root().join("reports/quickstart").display().to_string();
-    place.run(&["report", &report, "--format", "latex", "--output", "."]).expect_code(0);
-    let table = place.read("results.tex");
+    project.run(&["report", &report, "--format", "latex", "--output", "."]).expect_code(0);
+    let table = project.read("results.tex");
     let names: Vec<&str> = paper.text.split("\\perfrun{").skip(1).filter_map(|rest| rest.split('}').next()).collect();
     assert_eq!(names.len(), 4);
     for name in names {

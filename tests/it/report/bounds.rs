@@ -142,8 +142,8 @@ fn a_report_says_what_bounds_each_cell() {
     }
     let results = fixture.results();
     let row = |model: &str, variant: &str| {
-        let is_it = |cell: &&Cell| cell.names[Axis::Models] == model && cell.names[Axis::Variants] == variant;
-        results.cells.iter().find(is_it).unwrap().bound_by
+        let is_wanted = |cell: &&Cell| cell.names[Axis::Models] == model && cell.names[Axis::Variants] == variant;
+        results.cells.iter().find(is_wanted).unwrap().bound_by
     };
     let bound = row("mlp", "fp32-t1").unwrap();
     assert!(matches!(bound, Bound::Memory { bytes_per_s, .. } if bytes_per_s == 10e9), "{bound:?}");

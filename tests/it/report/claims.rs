@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base::metric::Direction;
 use experiment::{Bound, Choose, Goal, Runs, Selector};
-use judge::results::{self, BoundCheck, Cell, Claim, Kind, Place, Results};
+use judge::results::{self, BoundCheck, Cell, Claim, Kind, Results, Topic};
 use plan::CellId;
 use statistics::random::Xoshiro256PlusPlus;
 use worker::backend::FailureKind;
@@ -87,9 +87,9 @@ impl<'a> Checker<'a> {
             };
             return Found { said, ratio: (value(one) / value(other)).powf(sign), ends: None, is_on_edge: false };
         }
-        let (mine, others) = (self.values(one, &metric.column()), self.values(other, &metric.column()));
+        let (first, second) = (self.values(one, &metric.column()), self.values(other, &metric.column()));
         let logs: Vec<f64> =
-            mine.iter().filter_map(|(block, value)| Some(sign * (value.ln() - others.get(block)?.ln()))).collect();
+            first.iter().filter_map(|(block, value)| Some(sign * (value.ln() - second.get(block)?.ln()))).collect();
         let margin =
             if metric.statistic.is_tail() { self.results.rules.margin_of_tails } else { self.results.rules.margin };
         let found = judge(&logs, margin, &self.looks());
@@ -105,9 +105,10 @@ impl<'a> Checker<'a> {
             let byte = |at: usize| u8::from_str_radix(&row.right[2 * at..2 * at + 2], 16).unwrap();
             Some((0..row.items as usize).map(|item| byte(item / 8) >> (item % 8) & 1).collect::<Vec<u8>>())
         };
-        let (mine, others) = (right(one)?, right(other)?);
-        let only = |won: u8| mine.iter().zip(&others).filter(|(mine, other)| **mine == won && **other != won).count();
-        let (gained, lost, n) = (only(1) as f64, only(0) as f64, mine.len() as f64);
+        let (first, second) = (right(one)?, right(other)?);
+        let only =
+            |won: u8| first.iter().zip(&second).filter(|(first, other)| **first == won && **other != won).count();
+        let (gained, lost, n) = (only(1) as f64, only(0) as f64, first.len() as f64);
         let [more, fewer] = [gained, lost].map(|items| (items + 1.0) / (n + 2.0));
         let half = 1.959_963_984_540_054 * ((more + fewer - (more - fewer).powi(2)) / (n + 2.0)).sqrt();
         let [low, high] = if gained + lost == 0.0 { [0.0; 2] } else { [more - fewer - half, more - fewer + half] };
@@ -117,18 +118,18 @@ impl<'a> Checker<'a> {
             () if low > -0.005 && high < 0.005 => Said::Equivalent,
             () => Said::Open,
         };
-        let share = |of: &[u8]| of.iter().map(|right| f64::from(*right)).sum::<f64>();
-        let ratio = |by: f64| 1.0 + by * n / share(&others);
+        let share = |items: &[u8]| items.iter().map(|right| f64::from(*right)).sum::<f64>();
+        let ratio = |by: f64| 1.0 + by * n / share(&second);
         Some(Found {
             said,
-            ratio: share(&mine) / share(&others),
+            ratio: share(&first) / share(&second),
             ends: Some([ratio(low), ratio(high)]),
             is_on_edge: false,
         })
     }
 
     fn check(&self, claim: &Claim) -> Result<(), String> {
-        if matches!(claim.place, Place::Load(_) | Place::Accuracy) {
+        if matches!(claim.topic, Topic::Load(_) | Topic::Accuracy) {
             return super::measured_claims::check(self.results, claim);
         }
         let refused = |why: String| Err(format!("{claim:?}: {why}"));
@@ -144,8 +145,8 @@ impl<'a> Checker<'a> {
                 if holds || found.is_on_edge { Ok(()) } else { refused(format!("{found:?}")) }
             }
             Kind::Equivalent | Kind::NotToldApart { .. } => {
-                let pairs = claim.cells.iter().enumerate().flat_map(|(place, one)| {
-                    claim.cells[place + 1..].iter().map(move |other| self.pair(*one, *other, claim))
+                let pairs = claim.cells.iter().enumerate().flat_map(|(index, one)| {
+                    claim.cells[index + 1..].iter().map(move |other| self.pair(*one, *other, claim))
                 });
                 let pairs: Vec<Found> = pairs.collect();
                 let all = |said: Said| !pairs.is_empty() && pairs.iter().all(|found| found.said == said);
@@ -154,10 +155,10 @@ impl<'a> Checker<'a> {
                     Kind::NotToldApart { low, high } => {
                         let widest = pairs.iter().filter_map(|found| found.ends).map(|[low, high]| high.max(1.0 / low));
                         let widest = widest.fold(1.0, f64::max);
-                        let told = low.zip(high).map(|(low, high)| high.max(1.0 / low));
+                        let claimed = low.zip(high).map(|(low, high)| high.max(1.0 / low));
                         !all(Said::Equivalent)
                             && pairs.iter().all(|found| !matches!(found.said, Said::Better | Said::Worse))
-                            && told.is_none_or(|told| is_close(told, widest))
+                            && claimed.is_none_or(|claimed| is_close(claimed, widest))
                     }
                     _ => unreachable!("sets alone"),
                 };
@@ -172,9 +173,9 @@ impl<'a> Checker<'a> {
     }
 
     fn check_bound(&self, claim: &Claim) -> Result<(), String> {
-        let bound: &BoundCheck = match claim.place {
-            Place::Goal(number) => &self.results.goals[number].check,
-            Place::Bound(number) => &self.results.choice.as_ref().unwrap().bounds[number],
+        let bound: &BoundCheck = match claim.topic {
+            Topic::Goal(number) => &self.results.goals[number].check,
+            Topic::Bound(number) => &self.results.choice.as_ref().unwrap().bounds[number],
             _ => return Err(format!("{claim:?}: no bound")),
         };
         let level = 0.05 / self.looks().len() as f64;
@@ -207,11 +208,11 @@ impl<'a> Checker<'a> {
     /// Whether every claim holds, and nothing that sentences are made of is missing.
     pub(super) fn check_all(&self) -> Result<usize, String> {
         self.results.claims.iter().try_for_each(|claim| self.check(claim))?;
-        for (number, contest) in self.results.choice.iter().flat_map(|choice| &choice.contests).enumerate() {
-            let is_named = |claim: &&Claim| claim.place == Place::Answer(number) && claim.cells == contest.best;
+        for (number, ranking) in self.results.choice.iter().flat_map(|choice| &choice.rankings).enumerate() {
+            let is_named = |claim: &&Claim| claim.topic == Topic::Answer(number) && claim.cells == ranking.best;
             let named = self.results.claims.iter().filter(is_named).count();
-            if contest.best.len() > 8 && named == 0 {
-                return Err(format!("{contest:?}: nothing is claimed of the best"));
+            if ranking.best.len() > 8 && named == 0 {
+                return Err(format!("{ranking:?}: nothing is claimed of the best"));
             }
         }
         Ok(self.results.claims.len())
@@ -357,7 +358,7 @@ fn judge(logs: &[f64], margin: f64, looks: &[u32]) -> Found {
     Found { said, ratio: estimate.exp(), ends: Some(ends), is_on_edge }
 }
 
-/// Results of a kind that the number chooses: 1 to 8 cells in one or two places, 1 to 32 runs, by need or fixed, quiet to
+/// Results of a kind that the number chooses: 1 to 8 cells in one or two groups, 1 to 32 runs, by need or fixed, quiet to
 /// disturbed, two modes, ties by memory, bounds and goals near the values, and cells that fail.
 pub(super) fn made_up(number: u64) -> Results {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
@@ -389,10 +390,10 @@ pub(super) fn made_up(number: u64) -> Results {
     let (steps, sd) = (pick(&mut random, &[0.0, 0.012, 0.03, 0.2]), pick(&mut random, &[0.0, 0.003, 0.01, 0.03, 0.1]));
     let (modes, shares) = (pick(&mut random, &[1.0, 1.0, 1.1, 1.6]), pick(&mut random, &[0.0, 10.0, 150.0]));
     let behaviour = |path: &str| {
-        let place = path.split('/').nth(2).and_then(|name| variants.iter().position(|known| *known == name)).unwrap();
+        let index = path.split('/').nth(2).and_then(|name| variants.iter().position(|known| *known == name)).unwrap();
         let factor = if path.contains("b8") { 3.0 } else { 1.0 };
-        let median = factor * level * (1.0 + steps * place as f64);
-        Behaviour { run_sd: sd, every_third: modes, memory: 200.0 + shares * (7 - place) as f64, ..usual(median, 3) }
+        let median = factor * level * (1.0 + steps * index as f64);
+        Behaviour { run_sd: sd, every_third: modes, memory: 200.0 + shares * (7 - index) as f64, ..usual(median, 3) }
     };
     let mut fixture = Fixture::rerun(spec, number, behaviour);
     if random.unit() < 0.15 {

@@ -125,7 +125,7 @@ fn samples_over_time_are_of_the_doubtful_cells_and_in_the_html_alone() {
 #[test]
 fn failed_runs_of_a_control_are_named_in_every_page() {
     let mut fixture = Fixture::choose().with_control(Aa::Group, 1.0);
-    fixture.fail_doubles(&[1, 2], FailureKind::Killed, "the worker was killed by signal 9 (SIGKILL)");
+    fixture.fail_aa_copies(&[1, 2], FailureKind::Killed, "the worker was killed by signal 9 (SIGKILL)");
     let texts = fixture.summarized().render();
     for text in [&texts.markdown, &texts.page, &texts.json] {
         assert!(text.contains("the worker was killed by signal 9 (SIGKILL)"), "{text}");

@@ -14,7 +14,8 @@ use judge::summary::{Summary, summarize};
 use plan::{self, Plan, Skip, SkipKind};
 use record::revision::Revision;
 use record::{
-    Arm, FORMAT, Manifest, ModelFile, Outcome, PassFindings, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
+    FORMAT, Invocation, Manifest, ModelFile, Outcome, PassFindings, Rehearsed, RunKind, RuntimeUsed, SpecSource,
+    StoredRun,
 };
 use report::{Format, compose};
 use statistics::Distribution;
@@ -165,12 +166,12 @@ impl Fixture {
         fixture.manifest.experiment.description = Some(format!("# {evil}"));
         fixture.manifest.spec.text = format!("name: hostile\n# ``` {evil}\n");
         fixture.fail_runs("a.b_c-d/b1/x/cpu", &[1], FailureKind::Internal, evil);
-        fixture.manifest.others_cpus = 1.9;
+        fixture.manifest.background_cpus = 1.9;
         fixture.manifest.plan.product.idle_selectors = vec![evil.to_owned()];
         fixture.summarized()
     }
 
-    /// Two identical arms that differ by 6 %: nothing may be claimed.
+    /// A/A comparisons that differ by 6 %: nothing may be claimed.
     pub(super) fn failed_control() -> Self {
         let axes =
             Axes { models: &["cnn"], batches: &[1, 8], variants: &["fp32", "int8"], devices: &["cpu"], runs: 10 };
@@ -226,15 +227,15 @@ impl Fixture {
         Fixture { manifest, runs, summary: Summary::default(), judged: Judged::default() }
     }
 
-    /// Adds the doubles of the controls, which take `factor` times as long as the cells that they repeat.
+    /// Adds the A/A copies, which take `factor` times as long as the cells that they repeat.
     pub(super) fn with_control(mut self, aa: Aa, factor: f64) -> Self {
         self.manifest.experiment.compare.aa = aa;
         plan::place_controls(&mut self.manifest.plan, aa);
         for cell in self.manifest.plan.controls.clone() {
             let id = self.manifest.plan.cells[cell as usize].id;
-            let of_cell = |run: &&StoredRun| run.cell == id && run.arm == Arm::Main;
-            let doubles: Vec<StoredRun> = self.runs.iter().filter(of_cell).map(|run| double(run, factor)).collect();
-            self.runs.extend(doubles);
+            let of_cell = |run: &&StoredRun| run.cell == id && run.kind == RunKind::Main;
+            let copies: Vec<StoredRun> = self.runs.iter().filter(of_cell).map(|run| aa_copy(run, factor)).collect();
+            self.runs.extend(copies);
         }
         self
     }
@@ -252,7 +253,7 @@ impl Fixture {
 
     /// Derives summary and comparisons from the runs as they are now.
     pub(super) fn summarized(mut self) -> Self {
-        self.runs.sort_by_key(|run| (run.arm, run.block, run.cell));
+        self.runs.sort_by_key(|run| (run.kind, run.block, run.cell));
         self.summary = summarize(&self.manifest, &self.runs).unwrap();
         self.judged = judge(&self.manifest, &self.summary);
         self
@@ -299,7 +300,7 @@ impl Fixture {
             if self.manifest.plan.coordinates(&cell).device() == label {
                 self.manifest.plan.mark_skipped(index, skip.clone());
                 for run in self.runs.iter_mut().filter(|run| run.cell == cell.id) {
-                    *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Skipped);
+                    *run = StoredRun::not_started(run.cell, run.kind, run.run, 0, Outcome::Skipped);
                 }
             }
         }
@@ -308,26 +309,25 @@ impl Fixture {
     pub(super) fn fail_rehearsal(&mut self, path: &str, kind: FailureKind, message: &str, log: Option<&str>) {
         let id = self.manifest.plan.cells[self.cell(path)].id;
         for run in self.runs.iter_mut().filter(|run| run.cell == id) {
-            *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::NotRun);
+            *run = StoredRun::not_started(run.cell, run.kind, run.run, 0, Outcome::NotRun);
         }
-        let mut pilot = StoredRun::not_started(id, Arm::Pilot, 0, 0, Outcome::Failed);
-        pilot.failure = Some(Failure::new(kind, message));
-        pilot.log_tail = log.map(str::to_owned);
-        self.runs.push(pilot);
+        let mut rehearsal = StoredRun::not_started(id, RunKind::Rehearsal, 0, 0, Outcome::Failed);
+        rehearsal.failure = Some(Failure::new(kind, message));
+        rehearsal.log_tail = log.map(str::to_owned);
+        self.runs.push(rehearsal);
     }
 
     fn fail_runs(&mut self, path: &str, numbers: &[u32], kind: FailureKind, message: &str) {
         let id = self.manifest.plan.cells[self.cell(path)].id;
         for run in self.runs.iter_mut().filter(|run| run.cell == id && numbers.contains(&run.run)) {
-            *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Failed);
+            *run = StoredRun::not_started(run.cell, run.kind, run.run, 0, Outcome::Failed);
             run.failure = Some(Failure::new(kind, message));
         }
     }
 
-    /// The runs of its doubles alone.
-    pub(super) fn fail_doubles(&mut self, numbers: &[u32], kind: FailureKind, message: &str) {
-        for run in self.runs.iter_mut().filter(|run| run.arm == Arm::Aa && numbers.contains(&run.run)) {
-            *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Failed);
+    pub(super) fn fail_aa_copies(&mut self, numbers: &[u32], kind: FailureKind, message: &str) {
+        for run in self.runs.iter_mut().filter(|run| run.kind == RunKind::AaCopy && numbers.contains(&run.run)) {
+            *run = StoredRun::not_started(run.cell, run.kind, run.run, 0, Outcome::Failed);
             run.failure = Some(Failure::new(kind, message));
         }
     }
@@ -470,8 +470,8 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         default_threads: 4,
         imposed_session: Default::default(),
         core_sets: None,
-        others_cpus: 0.0,
-        load: None,
+        background_cpus: 0.0,
+        load_average: None,
         quick: false,
         findings: findings(&experiment, &plan),
         experiment,
@@ -486,7 +486,7 @@ fn findings(experiment: &Experiment, plan: &Plan) -> PassFindings {
             libraries: Vec::new(),
             too_large: Vec::new(),
         }),
-        sessions: vec![Session {
+        invocations: vec![Invocation {
             started: "2026-11-20T10:11:12Z".to_owned(),
             boot: Some("5ad0c0de".to_owned()),
             command: format!("perfrun experiments/{}.yaml", experiment.name),
@@ -534,7 +534,7 @@ fn runs(plan: &Plan, seed: u64, behaviour: impl Fn(&str) -> Behaviour) -> Vec<St
         for run in 0..plan.runs {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(seed, &format!("{path}/{run}")));
             runs.push(completed(
-                StoredRun::not_started(cell.id, Arm::Main, run, 0, Outcome::Completed),
+                StoredRun::not_started(cell.id, RunKind::Main, run, 0, Outcome::Completed),
                 behaviour,
                 batch,
                 &mut random,
@@ -559,17 +559,17 @@ fn warmup(level: f64) -> Samples {
 }
 
 /// A run of the same program in the same block, with noise of its own.
-fn double(run: &StoredRun, factor: f64) -> StoredRun {
+fn aa_copy(run: &StoredRun, factor: f64) -> StoredRun {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(11, &format!("{}/{}", run.cell, run.run)));
     let factor = factor * (0.012 * random.normal()).exp();
-    let mut double = StoredRun { arm: Arm::Aa, ..run.clone() };
-    for duration in &mut double.data.measured.duration_ns {
+    let mut copy = StoredRun { kind: RunKind::AaCopy, ..run.clone() };
+    for duration in &mut copy.data.measured.duration_ns {
         *duration = (*duration as f64 * factor) as u64;
     }
-    if let Some(value) = double.data.metrics.get_mut(metric::LATENCY.name) {
+    if let Some(value) = copy.data.metrics.get_mut(metric::LATENCY.name) {
         *value *= factor;
     }
-    double
+    copy
 }
 
 fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut Xoshiro256PlusPlus) -> StoredRun {

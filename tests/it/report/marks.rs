@@ -44,7 +44,7 @@ const FIXED: &[&str] = &[
     "what runs met on the machine",
     "best case",
     "Speed-up of each cell over its baseline, paired by block",
-    "The same cell measured as two identical arms",
+    "The same cell measured twice in the same blocks",
     "The ring marks the knee",
     "smaller differences may be missed",
     "Dominated: another is better or equivalent in",
@@ -102,14 +102,14 @@ fn compared_between(baseline: Results, candidate: Results, found: &mut BTreeSet<
     compared_in(&Page::markdown(&[page], &Uncompared::default(), "").unwrap(), found);
 }
 
-/// One experiment of three variants on several days, each variant slower or faster than on others.
+/// One experiment of three variants on several days, each variant slower or faster than on other days.
 fn slowed(number: u64) -> Results {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
     let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b", "c"], devices: &["cpu"], runs: 10 };
     let factors: Vec<f64> = (0..3).map(|_| (0.2 * random.normal()).exp()).collect();
     let behaviour = |path: &str| {
-        let place = ["/a/", "/b/", "/c/"].iter().position(|name| path.contains(name)).unwrap();
-        Behaviour { run_sd: 0.01, ..usual(5e6 * factors[place], 30) }
+        let index = ["/a/", "/b/", "/c/"].iter().position(|name| path.contains(name)).unwrap();
+        Behaviour { run_sd: 0.01, ..usual(5e6 * factors[index], 30) }
     };
     Fixture::rerun(experiment("slowed", &axes), number, behaviour).summarized().results()
 }
@@ -128,8 +128,8 @@ fn what_compares_is_a_claim_or_a_verdict() {
         compared_between(measured_claims::scores(number), measured_claims::scores(number + 1), &mut found);
     }
     let is_fixed = |line: &&String| FIXED.iter().any(|fixed| line.contains(fixed));
-    let (fixed, others): (Vec<&String>, Vec<&String>) = found.iter().partition(is_fixed);
-    assert!(others.is_empty(), "no claim is behind these: {others:#?}");
+    let (fixed, unclaimed): (Vec<&String>, Vec<&String>) = found.iter().partition(is_fixed);
+    assert!(unclaimed.is_empty(), "no claim is behind these: {unclaimed:#?}");
     let is_used = |text: &&&str| fixed.iter().any(|line| line.contains(**text));
     assert_eq!(FIXED.iter().filter(is_used).count(), FIXED.len(), "what no report says needs no exception");
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use base::metric::LATE_SHARE;
 use base::quantity::Nanos;
 use experiment::{Arrivals, Axis, LatencyBound, Load};
-use judge::results::{self, Cell, CellLoad, Claim, Estimated, Kind, Place, Results};
+use judge::results::{self, Cell, CellLoad, Claim, Estimated, Kind, Results, Topic};
 use quality::accuracy::Change;
 use statistics::random::Xoshiro256PlusPlus;
 
@@ -70,8 +70,8 @@ pub(super) fn loads(number: u64) -> Results {
     let sd = [0.001, 0.02, 0.2][random.below(3) as usize];
     let shift = random.normal();
     let bound = LatencyBound { probability: [0.9, 0.99][random.below(2) as usize], limit: Nanos(20_000_000) };
-    for (place, cell) in results.cells.iter_mut().enumerate() {
-        let level = f64::from(first) + place as f64;
+    for (index, cell) in results.cells.iter_mut().enumerate() {
+        let level = f64::from(first) + index as f64;
         let mut values = |center: f64| (0..RUNS).map(|_| center * (sd * random.normal()).exp()).collect::<Vec<_>>();
         let queries = if is_closed {
             let rate = 100.0 * level.min(best) / level.max(best).powf(0.3);
@@ -79,7 +79,7 @@ pub(super) fn loads(number: u64) -> Results {
             set(cell, "latency_mean_ns", values(1e9 * level / rate));
             Load::Clients(level as u32)
         } else {
-            let share = bound.allowed() * (0.1 * (place as f64 - 2.0) + 0.2 * shift).exp();
+            let share = bound.allowed() * (0.1 * (index as f64 - 2.0) + 0.2 * shift).exp();
             set(cell, LATE_SHARE.name, values(share).into_iter().map(|it| it.min(1.0)).collect());
             Load::Rate { per_s: 50.0 * level, arrivals: Arrivals::Poisson, bound: Some(bound) }
         };
@@ -136,8 +136,8 @@ fn values(cell: &Cell, column: &str) -> Vec<f64> {
 
 /// What the claim should be; `None` where an end lies so near a limit that stored digits decide.
 fn expected(results: &Results, claim: &Claim) -> Option<Kind> {
-    let cell = |place: usize| results.cells.iter().find(|cell| cell.id == claim.cells[place]).unwrap();
-    let is_near = |one: f64, other: f64| (one - other).abs() <= 1e-3 * other.abs();
+    let cell = |index: usize| results.cells.iter().find(|cell| cell.id == claim.cells[index]).unwrap();
+    let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-3 * b.abs();
     match claim.kind {
         Kind::Kept | Kind::Missed | Kind::Undecided => {
             let Load::Rate { bound: Some(bound), .. } = cell(0).load.as_ref().unwrap().queries else { unreachable!() };
@@ -166,8 +166,8 @@ fn expected(results: &Results, claim: &Claim) -> Option<Kind> {
                 let ends = [(rate.0 - rate.1) / (latency.0 + latency.1), (rate.0 + rate.1) / (latency.0 - latency.1)];
                 (clients, rate.0 / latency.0, ends)
             };
-            let levels: Vec<_> = (0..claim.cells.len()).map(|place| level(cell(place))).collect();
-            let best = *levels.iter().max_by(|one, other| one.1.total_cmp(&other.1)).unwrap();
+            let levels: Vec<_> = (0..claim.cells.len()).map(|index| level(cell(index))).collect();
+            let best = *levels.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
             if levels.iter().any(|level| is_near(level.2[1], best.2[0])) {
                 return None;
             }
@@ -204,7 +204,7 @@ pub(super) fn check(results: &Results, claim: &Claim) -> Result<(), String> {
 #[test]
 fn no_claim_about_loads_and_scores_is_false() {
     let mut kinds = BTreeMap::<String, usize>::new();
-    let is_about = |claim: &&Claim| matches!(claim.place, Place::Load(_) | Place::Accuracy);
+    let is_about = |claim: &&Claim| matches!(claim.topic, Topic::Load(_) | Topic::Accuracy);
     for number in 0..super::claims::cases() {
         for results in [loads(number), scores(number)] {
             for claim in results.claims.iter().filter(is_about) {

@@ -53,7 +53,7 @@ fn html_reads_as_intended() {
     let html = Fixture::choose().render().html;
     let mut begins: Vec<usize> = ["<h2 id=\"", "<summary id=\""]
         .iter()
-        .flat_map(|begin| html.match_indices(begin).map(|(place, _)| place))
+        .flat_map(|begin| html.match_indices(begin).map(|(project, _)| project))
         .collect();
     begins.sort_unstable();
     assert!(begins.len() > 10, "{begins:?}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{json, lines, place_with_vectors};
+use super::{json, lines, project_with_vectors};
 
 /// The documented names of every shape, each with its own shape: `### shape`, then rows of name and shape.
 fn documented_shapes() -> BTreeMap<String, BTreeMap<String, String>> {
@@ -48,26 +48,26 @@ impl Reference {
         }
     }
 
-    fn value(&mut self, shape: &str, value: &Value, place: &str) {
+    fn value(&mut self, shape: &str, value: &Value, path: &str) {
         let shape = shape.split(", if ").next().unwrap();
         let (shape, may_be_null) = shape.strip_suffix(" or null").map_or((shape, false), |shape| (shape, true));
         if value.is_null() {
-            assert!(may_be_null, "{place} is null");
+            assert!(may_be_null, "{path} is null");
             return;
         }
-        self.seen.insert(place.to_owned());
+        self.seen.insert(path.to_owned());
         if let Some(inner) = shape.strip_prefix("array of ") {
-            for item in value.as_array().unwrap_or_else(|| panic!("{place} is {value}")) {
-                self.value(inner, item, place);
+            for item in value.as_array().unwrap_or_else(|| panic!("{path} is {value}")) {
+                self.value(inner, item, path);
             }
             return;
         }
         match shape.strip_prefix('[').and_then(|link| link.split_once(']')) {
             Some((name, target)) => {
-                assert_eq!(target, format!("(#{name})"), "{place}");
+                assert_eq!(target, format!("(#{name})"), "{path}");
                 self.object(name, value);
             }
-            None => assert!(is_plain(shape, value), "{place} is {value}, not {shape}"),
+            None => assert!(is_plain(shape, value), "{path} is {value}, not {shape}"),
         }
     }
 }
@@ -84,27 +84,27 @@ fn is_plain(shape: &str, value: &Value) -> bool {
 
 #[test]
 fn the_reference_has_every_name_and_no_other() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     let wide: Vec<f64> = (0..12).map(|k| 10.0 + f64::from(k % 5)).collect();
-    place.write("wide.txt", &format!("time\n{}", lines(&wide.iter().copied().collect::<Value>())));
-    place.write("near.txt", &lines(&wide.iter().rev().map(|value| value * 1.01).collect::<Value>()));
+    project.write("wide.txt", &format!("time\n{}", lines(&wide.iter().copied().collect::<Value>())));
+    project.write("near.txt", &lines(&wide.iter().rev().map(|value| value * 1.01).collect::<Value>()));
     let mild: Vec<f64> = (0..12).map(|k| 10.0 + 0.25 * f64::from(k % 5)).collect();
-    place.write("mild.txt", &lines(&mild.iter().copied().collect::<Value>()));
-    place.write("mild-too.txt", &lines(&mild.iter().rev().map(|value| value * 1.003).collect::<Value>()));
-    place.write("few.txt", "1\n2\n");
+    project.write("mild.txt", &lines(&mild.iter().copied().collect::<Value>()));
+    project.write("mild-too.txt", &lines(&mild.iter().rev().map(|value| value * 1.003).collect::<Value>()));
+    project.write("few.txt", "1\n2\n");
     let long: Vec<Vec<f64>> =
         (0..6).map(|run| (0..120).map(|k| 10.0 + f64::from((k * 37 + run * 11) % 97) / 100.0).collect()).collect();
-    place.write("long.json", &serde_json::to_string(&long).unwrap());
-    place.write("long.txt", &lines(&serde_json::json!(long[0])));
+    project.write("long.json", &serde_json::to_string(&long).unwrap());
+    project.write("long.txt", &lines(&serde_json::json!(long[0])));
     let drifting: Vec<f64> = long[0].iter().enumerate().map(|(index, value)| value + 0.1 * index as f64).collect();
-    place.write("drifting.txt", &lines(&serde_json::json!(drifting)));
+    project.write("drifting.txt", &lines(&serde_json::json!(drifting)));
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
     let lines = |name: &str, machine: &str| {
         let lines = (0..6).map(|run| format!("{name} 1 {} ns/op\n", 10 + run));
         format!("cpu: {machine}\nBenchmarkBoth 1 5 ns/op\n{}--- FAIL: BenchmarkBad\n", lines.collect::<String>())
     };
-    place.write("old.txt", &lines("BenchmarkOld", "c"));
-    place.write("new.txt", &lines("BenchmarkNew", "d"));
+    project.write("old.txt", &lines("BenchmarkOld", "c"));
+    project.write("new.txt", &lines("BenchmarkNew", "d"));
     let commands: [&[&str]; 10] = [
         &["old.txt", "new.txt", "--fail-on", "worse"],
         &["wide.txt", "--unit", "ms"],
@@ -118,7 +118,7 @@ fn the_reference_has_every_name_and_no_other() {
         &["few.txt", "few.txt"],
     ];
     for arguments in commands {
-        reference.object("findings", &json(&place, arguments));
+        reference.object("findings", &json(&project, arguments));
     }
     let documented: BTreeSet<String> = reference
         .shapes

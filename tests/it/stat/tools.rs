@@ -8,24 +8,24 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::json;
-use crate::support::{Workplace, check_snapshot};
+use crate::support::{Project, check_snapshot};
 
 /// A workplace with all of them.
-fn place() -> Workplace {
-    let place = Workplace::new();
+fn a_project() -> Project {
+    let project = Project::new();
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/stat");
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let text = std::fs::read_to_string(entry.path()).unwrap();
-        place.write(&entry.file_name().to_string_lossy(), &text);
+        project.write(&entry.file_name().to_string_lossy(), &text);
     }
-    place
+    project
 }
 
 #[test]
 fn every_tool_is_described_and_compared() {
-    let place = place();
-    let text = |arguments: &[&str]| place.run(&[&["stat"], arguments].concat()).expect_code(0).stdout;
+    let project = a_project();
+    let text = |arguments: &[&str]| project.run(&[&["stat"], arguments].concat()).expect_code(0).stdout;
     check_snapshot("stat_hyperfine", &text(&["hyperfine.json"]));
     check_snapshot("stat_hyperfine_against", &text(&["hyperfine.json", "--against", "true"]));
     check_snapshot("stat_google", &text(&["google-old.json", "google-new.json"]));
@@ -35,17 +35,17 @@ fn every_tool_is_described_and_compared() {
 
 #[test]
 fn criterion_s_samples_are_times_of_an_iteration() {
-    let place = Workplace::new();
+    let project = Project::new();
     for (folder, factor) in [("base", 1.0), ("new", 1.5)] {
         let iterations: Vec<f64> = (1..=20).map(|sample| 100.0 * f64::from(sample)).collect();
         let noise = |sample: usize| 1.0 + 1e-3 * (sample * sample * 37 % 11) as f64;
         let times: Vec<f64> =
             iterations.iter().enumerate().map(|(sample, count)| 40.0 * factor * noise(sample) * count).collect();
         let sample = serde_json::json!({ "sampling_mode": "Linear", "iters": iterations, "times": times });
-        place.write(&format!("fib/{folder}/sample.json"), &sample.to_string());
+        project.write(&format!("fib/{folder}/sample.json"), &sample.to_string());
     }
     let files = ["stat", "fib/base/sample.json", "fib/new/sample.json"];
-    let text = place.run(&files).expect_code(0).stdout;
+    let text = project.run(&files).expect_code(0).stdout;
     assert!(text.starts_with("new is worse than base: its values are 1.50x"), "{text}");
     assert!(text.contains("median     40.14"), "{text}");
 }
@@ -60,11 +60,11 @@ fn go(benchmarks: &[(&str, f64)]) -> String {
 
 #[test]
 fn fail_on_ends_with_four() {
-    let place = Workplace::new();
-    place.write("old.txt", &go(&[("BenchmarkA", 100.0), ("BenchmarkB", 100.0), ("BenchmarkGone", 1.0)]));
-    place.write("same.txt", &go(&[("BenchmarkA", 100.2), ("BenchmarkB", 100.0), ("BenchmarkGone", 1.0)]));
-    place.write("slow.txt", &go(&[("BenchmarkA", 150.0), ("BenchmarkB", 100.0), ("BenchmarkNew", 1.0)]));
-    let ends = |arguments: &[&str], code: i32| place.run(&[&["stat"], arguments].concat()).expect_code(code).stdout;
+    let project = Project::new();
+    project.write("old.txt", &go(&[("BenchmarkA", 100.0), ("BenchmarkB", 100.0), ("BenchmarkGone", 1.0)]));
+    project.write("same.txt", &go(&[("BenchmarkA", 100.2), ("BenchmarkB", 100.0), ("BenchmarkGone", 1.0)]));
+    project.write("slow.txt", &go(&[("BenchmarkA", 150.0), ("BenchmarkB", 100.0), ("BenchmarkNew", 1.0)]));
+    let ends = |arguments: &[&str], code: i32| project.run(&[&["stat"], arguments].concat()).expect_code(code).stdout;
     ends(&["old.txt", "slow.txt"], 0);
     let failed = ends(&["old.txt", "slow.txt", "--fail-on", "worse"], 4);
     assert!(
@@ -84,7 +84,7 @@ fn fail_on_ends_with_four() {
 /// Of many comparisons of the same code one is beyond the margin by chance.
 #[test]
 fn one_of_many_is_no_regression() {
-    let place = Workplace::new();
+    let project = Project::new();
     let names: Vec<String> = (0..60).map(|number| format!("Benchmark{number}")).collect();
     let rough =
         |factor: f64| -> Vec<f64> { (0..8).map(|k| factor * (10.0 + f64::from(k * k * 5 % 7) / 4.0)).collect() };
@@ -93,15 +93,15 @@ fn one_of_many_is_no_regression() {
             let times = rough(if number == 7 { odd } else { 1.0 });
             times.into_iter().map(move |time| format!("{name} 1 {time} ns/op\n"))
         });
-        place.write(file, &lines.collect::<String>());
+        project.write(file, &lines.collect::<String>());
     };
     write("old.txt", 1.0);
     write("new.txt", 1.16);
-    let found = json(&place, &["old.txt", "new.txt", "--fail-on", "worse"]);
+    let found = json(&project, &["old.txt", "new.txt", "--fail-on", "worse"]);
     let odd = &found["benchmarks"][7];
     assert_eq!((&odd["comparison"]["verdict"], &odd["fails"]), (&"undecided".into(), &false.into()), "{odd}");
     // By itself it is worse.
-    let alone = json(&place, &["old.txt", "new.txt"]);
+    let alone = json(&project, &["old.txt", "new.txt"]);
     assert_eq!(alone["benchmarks"][7]["comparison"]["verdict"], "worse");
 }
 
@@ -123,7 +123,7 @@ fn no_line_of_many_is_wider_than_the_terminal() {
 
 #[track_caller]
 fn check_refusal(arguments: &[&str], says: &[&str]) {
-    let said = place().run(&[&["stat"], arguments].concat()).expect_code(2).stderr;
+    let said = a_project().run(&[&["stat"], arguments].concat()).expect_code(2).stderr;
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(says.iter().all(|says| said.contains(says)), "{said}");
 }
@@ -144,14 +144,14 @@ fn what_lacks_single_times_says_how_to_get_them() {
 
 #[test]
 fn numbers_meet_the_times_of_a_tool_in_its_unit() {
-    let place = place();
-    place.write("ms.txt", "1\n2\n3\n2\n1\n");
+    let project = a_project();
+    project.write("ms.txt", "1\n2\n3\n2\n1\n");
     let files = ["stat", "hyperfine.json", "ms.txt", "--benchmark", "true"];
-    place.run(&files).expect_code(2);
-    place.write("one.json", r#"{"results": [{"command": "a", "times": [0.001, 0.002, 0.003, 0.002, 0.001]}]}"#);
-    let said = place.run(&["stat", "one.json", "ms.txt"]).expect_code(2).stderr;
+    project.run(&files).expect_code(2);
+    project.write("one.json", r#"{"results": [{"command": "a", "times": [0.001, 0.002, 0.003, 0.002, 0.001]}]}"#);
+    let said = project.run(&["stat", "one.json", "ms.txt"]).expect_code(2).stderr;
     assert!(said.contains("one.json has `ns` and ms.txt no unit"), "{said}");
-    let found: Value = json(&place, &["one.json", "ms.txt", "--unit", "ms"]);
+    let found: Value = json(&project, &["one.json", "ms.txt", "--unit", "ms"]);
     assert_eq!(found["benchmarks"][0]["comparison"]["ratio"], 1.0);
     assert_eq!(found["benchmarks"][0]["series"][1]["unit"], "ns");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{fixture, json, place_with_vectors, vectors};
+use super::{fixture, json, project_with_vectors, vectors};
 
 /// Compares named values with those of the vectors.
 struct Check<'a> {
@@ -39,9 +39,9 @@ fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
 
 #[test]
 fn one_sample_vectors_hold_end_to_end() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     for (name, set) in vectors()["one_sample"].as_object().unwrap() {
-        let output = json(&place, &[&format!("{name}.txt")]);
+        let output = json(&project, &[&format!("{name}.txt")]);
         let check = Check { set: name, actual: &output["benchmarks"][0]["series"][0], expected: &set["expected"] };
         check.close(
             1e-10,
@@ -75,11 +75,11 @@ fn check_median(check: &Check<'_>) {
 
 #[test]
 fn other_confidences_hold_end_to_end() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     let expected = &vectors()["one_sample"]["normal"]["expected"];
     // These values are not correlated, so that their effective number is their number.
     for (index, confidence) in [(0, "90%"), (2, "0.99")] {
-        let output = json(&place, &["normal.txt", "--confidence", confidence]);
+        let output = json(&project, &["normal.txt", "--confidence", confidence]);
         assert_eq!(
             output["benchmarks"][0]["series"][0]["effective_n"].as_f64(),
             output["benchmarks"][0]["series"][0]["values"].as_f64()
@@ -96,13 +96,13 @@ fn other_confidences_hold_end_to_end() {
 
 #[test]
 fn unpaired_verdicts_hold_end_to_end() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     let file = fixture("yuen.json");
     for (name, expected) in file["sets"].as_object().unwrap() {
         let files = [format!("{name}-a.txt"), format!("{name}-b.txt")];
         let designs: [&[&str]; 3] = [&["--interleaved"], &[], &["--session-spread", "3%"]];
         for (design, case) in designs.iter().zip(expected["verdicts"].as_array().unwrap()) {
-            let output = json(&place, &[&[files[0].as_str(), &files[1]], *design].concat());
+            let output = json(&project, &[&[files[0].as_str(), &files[1]], *design].concat());
             let comparison = &output["benchmarks"][0]["comparison"];
             assert_eq!(words(&comparison["verdict"]), case["verdict"], "{name} {design:?}");
             assert_eq!(output["terms"]["session_spread"], case["sigma_session"]);
@@ -112,7 +112,7 @@ fn unpaired_verdicts_hold_end_to_end() {
             };
             assert!(is_closed("low", "ci_lo") && is_closed("high", "ci_hi"), "{name}: {comparison}");
         }
-        let comparison = &json(&place, &[&files[0], &files[1], "--interleaved"])["benchmarks"][0]["comparison"];
+        let comparison = &json(&project, &[&files[0], &files[1], "--interleaved"])["benchmarks"][0]["comparison"];
         let log = comparison["ratio"].as_f64().unwrap().ln();
         let wanted = expected["theta"].as_f64().unwrap();
         assert!((log - wanted).abs() <= 1e-10, "{name}: {log}, not {wanted}");
@@ -132,9 +132,9 @@ fn words(verdict: &Value) -> &str {
 
 #[test]
 fn paired_vectors_hold_end_to_end() {
-    let place = place_with_vectors();
+    let project = project_with_vectors();
     for (name, set) in vectors()["paired"].as_object().unwrap() {
-        let output = json(&place, &[&format!("{name}-a.txt"), &format!("{name}-b.txt"), "--paired"]);
+        let output = json(&project, &[&format!("{name}-a.txt"), &format!("{name}-b.txt"), "--paired"]);
         let check = Check { set: name, actual: &output["benchmarks"][0]["comparison"], expected: &set["expected"] };
         assert_eq!(words(&check.actual["verdict"]), check.expected["verdict"]);
         check.close(

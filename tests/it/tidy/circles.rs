@@ -18,7 +18,8 @@ struct Package {
 /// The modules of each circle, given the files of a package by their paths below its `src`.
 pub(super) fn circles(files: &[(PathBuf, String)]) -> Vec<Vec<String>> {
     let package = Package::new(files);
-    let uses: BTreeMap<&Module, BTreeSet<Module>> = package.code.keys().map(|own| (own, package.uses(own))).collect();
+    let uses: BTreeMap<&Module, BTreeSet<Module>> =
+        package.code.keys().map(|module| (module, package.uses(module))).collect();
     let reached = |from: &Module| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from.clone()]);
         while let Some(module) = left.pop() {
@@ -42,12 +43,12 @@ impl Package {
         };
         let code = files.iter().map(|(path, text)| (module_of(path), without_comments(text))).collect();
         let mut package = Package { code, given_out: BTreeMap::new() };
-        for (own, text) in &package.code {
+        for (holder, text) in &package.code {
             for (_, path) in uses_in(text).into_iter().filter(|(is_given_out, _)| *is_given_out) {
-                if let Some((module, rest)) = package.resolve(own, &path)
-                    && let ([name], true) = (rest.as_slice(), module != *own)
+                if let Some((module, rest)) = package.resolve(holder, &path)
+                    && let ([name], true) = (rest.as_slice(), module != *holder)
                 {
-                    package.given_out.insert((own.clone(), name.clone()), module);
+                    package.given_out.insert((holder.clone(), name.clone()), module);
                 }
             }
         }
@@ -55,20 +56,20 @@ impl Package {
     }
 
     /// What a module uses but what it lies in.
-    fn uses(&self, own: &Module) -> BTreeSet<Module> {
-        let text = &self.code[own];
+    fn uses(&self, holder: &Module) -> BTreeSet<Module> {
+        let text = &self.code[holder];
         let uses = uses_in(text).into_iter().filter(|(is_given_out, _)| !is_given_out).map(|(_, path)| path);
         // One that ends in `::` has names in braces behind it, which are those of a `use`.
         let is_path = |word: &&str| word.contains("::") && !word.ends_with("::");
         let paths = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).filter(is_path);
         let paths = paths.map(|word| word.split("::").map(str::to_owned).collect());
-        let used = uses.chain(paths).filter_map(|path| Some(self.source(self.resolve(own, &path)?)));
-        used.filter(|module| !own.starts_with(module)).collect()
+        let used = uses.chain(paths).filter_map(|path| Some(self.source(self.resolve(holder, &path)?)));
+        used.filter(|module| !holder.starts_with(module)).collect()
     }
 
     /// The module that a path leads to, and what is left of it; `None`: it leads out of the package.
-    fn resolve(&self, own: &Module, path: &[String]) -> Option<(Module, Vec<String>)> {
-        let mut module = own.clone();
+    fn resolve(&self, holder: &Module, path: &[String]) -> Option<(Module, Vec<String>)> {
+        let mut module = holder.clone();
         let mut rest = path;
         match rest.first()?.as_str() {
             "crate" => (module, rest) = (Vec::new(), &rest[1..]),
@@ -81,7 +82,7 @@ impl Package {
                     rest = behind;
                 }
             }
-            first if self.code.contains_key(&[own.as_slice(), &[first.to_owned()]].concat()) => {}
+            first if self.code.contains_key(&[holder.as_slice(), &[first.to_owned()]].concat()) => {}
             _ => return None,
         }
         while let Some((first, behind)) = rest.split_first() {

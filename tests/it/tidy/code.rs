@@ -44,12 +44,12 @@ fn parts(text: &str) -> (String, Vec<String>) {
 }
 
 /// The code without the items under an attribute, and these items.
-fn split(text: &str, is_it: impl Fn(&str) -> bool) -> (String, Vec<String>) {
+fn split(text: &str, is_start: impl Fn(&str) -> bool) -> (String, Vec<String>) {
     let (mut kept, mut items) = (String::new(), Vec::new());
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];
-        let length = if is_it(rest) {
+        let length = if is_start(rest) {
             let length = item_length(rest);
             items.push(rest[..length].to_owned());
             length

@@ -88,19 +88,19 @@ class Adapter:
         return binding, values, [self._bind_output(binding, output) for output in self.session.get_outputs()]
 
     def _value(self, array: np.ndarray, element: str) -> Any:
-        place = (self.device, self.number) if self.device == "cuda" else ("cpu", 0)
+        device = (self.device, self.number) if self.device == "cuda" else ("cpu", 0)
         if element == "bfloat16":
             return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, BFLOAT16)
-        return ort.OrtValue.ortvalue_from_numpy(array.astype(object) if element == "string" else array, *place)
+        return ort.OrtValue.ortvalue_from_numpy(array.astype(object) if element == "string" else array, *device)
 
     def _bind_output(self, binding: Any, output: Any) -> Any:
         """Memory of its own where the shape is known; otherwise the session allocates in every call."""
-        place = (self.device, self.number) if self.device == "cuda" else ("cpu", 0)
+        device = (self.device, self.number) if self.device == "cuda" else ("cpu", 0)
         element = TYPES.get(output.type)
         shape = (self.shapes or {}).get(output.name)
         if shape is None or element is None:
-            return binding.bind_output(output.name, *place)
-        value = ort.OrtValue.ortvalue_from_shape_and_type(shape, element, *place)
+            return binding.bind_output(output.name, *device)
+        value = ort.OrtValue.ortvalue_from_shape_and_type(shape, element, *device)
         binding.bind_ortvalue_output(output.name, value)
         return value
 
@@ -116,12 +116,12 @@ class Adapter:
         return dict(zip(self.names, values))
 
     def _assigned(self) -> list[tuple[str, str]]:
-        """Provider and operator of each node, where this version tells them."""
-        told = getattr(self.session, "get_provider_graph_assignment_info", None)
-        return [(part.ep_name, node.op_type) for part in (told() if told else []) for node in part.get_nodes()]
+        """Provider and operator of each node, where this version reports them."""
+        assignment = getattr(self.session, "get_provider_graph_assignment_info", None)
+        return [(part.ep_name, node.op_type) for part in (assignment() if assignment else []) for node in part.get_nodes()]
 
     def placement(self, _result: Any) -> dict[str, int]:
-        """Nodes by provider; where this version does not tell them, the provider that the session has."""
+        """Nodes by provider; where this version does not report them, the provider that the session has."""
         return dict(Counter(provider for provider, _ in self._assigned())) or {self.provider: 1}
 
     def fallback(self) -> dict[str, int]:

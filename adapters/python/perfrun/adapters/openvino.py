@@ -68,7 +68,7 @@ class Adapter:
     def placement(self, _request: Any) -> dict[str, int]:
         """Operators of the compiled model by the device that runs them."""
         devices = self.compiled.get_property("EXECUTION_DEVICES")
-        places = [str(device).split(".")[0].lower() for device in ([devices] if isinstance(devices, str) else devices)]
+        names = [str(device).split(".")[0].lower() for device in ([devices] if isinstance(devices, str) else devices)]
         kinds = [op.get_rt_info()["layerType"] for op in self.compiled.get_runtime_model().get_ops()]
         kinds = [getattr(kind, "value", kind) for kind in kinds]
-        return {place: sum(kind not in ("Const", "Input", "Output") for kind in kinds) for place in places}
+        return {name: sum(kind not in ("Const", "Input", "Output") for kind in kinds) for name in names}

@@ -168,11 +168,11 @@ class Adapter:
 
     def placement(self, result: Any) -> dict[str, int]:
         """Device types of the parameters, and of the outputs, which say where the model ran."""
-        places = [value.device.type for value in named(result).values() if isinstance(value, torch.Tensor)]
-        if self.is_cuda and "cuda" not in places:
+        devices = [value.device.type for value in named(result).values() if isinstance(value, torch.Tensor)]
+        if self.is_cuda and "cuda" not in devices:
             raise Failure("provider", f"the outputs are not on {self.device}")
-        places += [parameter.device.type for parameter in self.model.parameters()]
-        return {place: places.count(place) for place in places}
+        devices += [parameter.device.type for parameter in self.model.parameters()]
+        return {device: devices.count(device) for device in devices}
 
     def reset(self) -> None:
         if self.is_cuda:

@@ -1,6 +1,6 @@
 //! The table: one row for each code, and the limits that rules and words share.
 //!
-//! A limit of a rule in [`statistics`] is taken from there; the others stand here.
+//! A limit of a rule in [`statistics`] is taken from there; all other limits stand here.
 
 use std::sync::LazyLock;
 
@@ -17,20 +17,21 @@ use statistics::steady::{DRIFT_FLOOR, LEAST_DIFFERENCE};
 /// Reading the clock above this makes short samples doubtful.
 pub const SLOW_CLOCK_NS: f64 = 200.0;
 
-/// From this share of the processors on, the work of others is told, before a record and during its runs.
+/// From this share of the processors on, background load raises a code, before a record and during its runs.
 pub const BUSY_MACHINE: f64 = 0.1;
 
-/// Largest over smallest run median from which runs that were given as numbers are told to differ.
+/// Largest over smallest run median from which runs that were given as numbers raise a code.
 pub const RUNS_APART: f64 = 1.1;
 
-/// Two identical arms further apart than this part of the margin are biased, where the interval agrees.
+/// An A/A comparison is biased where its two sides are further apart than this part of the margin, if the interval
+/// agrees.
 pub const BIASED: f64 = 0.5;
 
 /// Above this share of stolen time a run says little.
 pub const NOISY_STEAL: f64 = 0.02;
 
-/// From this share of a cell's time on, nodes that run on the CPU in place of its device are told.
-pub const CPU_SHARE_TOLD: f64 = 0.01;
+/// From this share of a cell's time on, nodes that run on the CPU instead of its device are reported.
+pub const CPU_SHARE_REPORTED: f64 = 0.01;
 
 /// Above this share a cell is not judged as one of its device.
 pub const CPU_SHARE_JUDGED: f64 = 0.05;
@@ -52,7 +53,7 @@ const GPU_MEMORY: f64 = 0.95;
 /// Share of the time outside of a program's own clock from which its samples do not stand for what it does.
 const UNTIMED: f64 = 0.3;
 
-/// A metric of the environment, the value above which it is told, and the code that tells it.
+/// A metric of the environment, the value above which it raises a code, and the code.
 ///
 /// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
 pub const LIMITS: [(Metric, f64, Code); 20] = [
@@ -78,7 +79,7 @@ pub const LIMITS: [(Metric, f64, Code); 20] = [
     (metric::GPU_MEMORY_USED, GPU_MEMORY, Code::GpuMemory),
 ];
 
-/// What disturbs a run from outside. One line names the cause, in place of a warning for each (method 14).
+/// What disturbs a run from outside. One line names the cause, instead of one warning for each (method 14).
 pub(crate) const DISTURBANCES: [Code; 11] = [
     Code::Load,
     Code::Steal,
@@ -93,10 +94,10 @@ pub(crate) const DISTURBANCES: [Code; 11] = [
     Code::GpuShared,
 ];
 
-/// Codes of runs of earlier versions that nothing raises any more: what they told stands in a column (method 5.5).
+/// Codes of runs of earlier versions that nothing raises any more: a column has their content now (method 5.5).
 pub(super) const RETIRED: [&str; 2] = ["W_WARMUP_TREND", "W_PRECISION_NOT_REACHED"];
 
-// The gravest first; among equals, those that more often explain the others.
+// The gravest first; among equally grave ones, first those that more often cause others.
 codes! {
     OutputNonFinite, "W_OUTPUT_NONFINITE", Invalid, [Run, Cell] {
         seen: "An output contains NaN or infinity: the timed computation may not be the intended one.",
@@ -109,9 +110,9 @@ codes! {
         remedy: "Measure a larger input, or use `measure.cache: warm`.",
     }
     AaFailed, "E_AA_FAILED", Block, [Control] {
-        seen: "Two identical arms, measured side by side, were judged different.",
+        seen: "The two sides of an A/A comparison were judged different.",
         effect: "All verdicts that depend on this control are withdrawn.",
-        remedy: "Look for what the arms do not share (other load, temperature, order), and measure again.",
+        remedy: "Look for what the two sides do not share (background load, temperature, order), and measure again.",
     }
     FewRuns, "W_FEW_RUNS", Block, [Cell, Stat] {
         seen: format!("Fewer than {} runs completed.", spelt(MINIMUM_RUNS)),
@@ -122,7 +123,7 @@ codes! {
     NoSteadyState, "W_NO_STEADY_STATE", Block, [Run, Stat] {
         seen: "The latency was still changing in the second half of the samples: no steady state was reached.",
         effect: "The median does not describe a steady state; no verdict is given if more than half of the runs are affected.",
-        remedy: "Raise `measure.warmup.max_time` or `measure.stop.max_time`, and look for other load on the machine.",
+        remedy: "Raise `measure.warmup.max_time` or `measure.stop.max_time`, and look for background load on the machine.",
         stat: "the values still changed in their second half: there is no steady state",
     }
     Untimed, "W_UNTIMED", Block, [Run] {
@@ -146,7 +147,7 @@ codes! {
     CpuFallback, "W_CPU_FALLBACK", Block, [Cell] {
         seen: format!(
             "Nodes of the model ran on the CPU instead of the cell's device, and took at least {} of the time, including copies to and from the device.",
-            percent(CPU_SHARE_TOLD),
+            percent(CPU_SHARE_REPORTED),
         ),
         effect: format!(
             "Part of the time is spent on the CPU; if the CPU nodes alone took more than {}, no verdict is given.",
@@ -240,12 +241,12 @@ codes! {
     LateIssue, "W_LATE_ISSUE", Warn, [Run] {
         seen: "One query in a hundred began later than it was due, with somebody free to serve it, by more than 1 % of the bound (without one: of the median latency).",
         effect: "Latencies include that time, which is perfrun's or the scheduler's and not the model's.",
-        remedy: "Look for other load, or leave a processor free: fewer `sessions` or `threads`.",
+        remedy: "Look for background load, or leave a processor free: fewer `sessions` or `threads`.",
     }
     Little, "W_LITTLE", Warn, [Run] {
         seen: "Throughput times mean latency differs from the number of callers by more than 5 %.",
         effect: "Time is lost between queries, or the run is too short for its latencies.",
-        remedy: "Look for other load, or raise `measure.stop.time`.",
+        remedy: "Look for background load, or raise `measure.stop.time`.",
     }
     Swap, "W_SWAP", Warn, [Run] {
         seen: format!(
@@ -299,11 +300,11 @@ codes! {
     }
     AaBias, "W_AA_BIAS", Warn, [Control] {
         seen: format!(
-            "Two identical arms differ by more than {} of the margin, and the interval excludes equality.",
+            "The two sides of an A/A comparison differ by more than {} of the margin, and the interval excludes equality.",
             part(BIASED),
         ),
         effect: "Only a hint: 2 to 5 of 100 controls do this by chance.",
-        remedy: "Nothing if it happens once; otherwise look for what the arms do not share.",
+        remedy: "Nothing if it happens once; otherwise look for what the two sides do not share.",
     }
     BimodalRuns, "W_BIMODAL_RUNS", Warn, [Cell, Stat] {
         seen: "The medians of the runs fall into two groups, each of more than a quarter of them.",
@@ -332,7 +333,7 @@ codes! {
             percent(DRIFT_FLOOR),
         ),
         effect: "The run's median does not describe a steady state.",
-        remedy: "Look at clock speed, temperature and other load; `perfrun doctor` shows them.",
+        remedy: "Look at clock speed, temperature and background load; `perfrun doctor` shows them.",
         stat: format!(
             "the median of the second half differs from that of the first by more than {}",
             percent(DRIFT_FLOOR),
@@ -356,7 +357,7 @@ codes! {
             percent(NOISY),
         ),
         effect: "Medians need more samples, and percentiles describe the disturbance as much as the model.",
-        remedy: "Look for other load; use fewer threads; raise `measure.stop.max_time`.",
+        remedy: "Look for background load; use fewer threads; raise `measure.stop.max_time`.",
         stat: format!("the values spread by more than {} (robust)", percent(NOISY)),
     }
     Outliers, "W_OUTLIERS", Info, [Stat] {
@@ -365,13 +366,13 @@ codes! {
             percent(MANY_OUTLIERS), spelt(OUTER_FENCE as usize),
         ),
         effect: "The median is not affected; the mean, the standard deviation and the tail percentiles are.",
-        remedy: "Nothing for medians. For tails look for other load, and measure longer.",
+        remedy: "Nothing for medians. For tails look for background load, and measure longer.",
         stat: format!("more than {} of the values are severe outliers", percent(MANY_OUTLIERS)),
     }
     Multimodal, "W_MULTIMODAL", Info, [Stat] {
         seen: "The samples of a run fall into two or more groups.",
         effect: "The median belongs to the larger group; a shift between the groups looks like a change of speed.",
-        remedy: "Look at the distribution in the report: clock steps, memory effects and other load do this.",
+        remedy: "Look at the distribution in the report: clock steps, memory effects and background load do this.",
         stat: "the distribution has several modes, so that no single number describes it",
     }
     Skewed, "W_SKEWED", Info, [Stat] {

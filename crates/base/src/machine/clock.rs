@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// What tells the time of samples. Which one is for the backend to say.
+/// The clock that times samples. The backend chooses it.
 pub trait Clock {
     /// Nanoseconds since an arbitrary origin; never decreasing.
     fn now(&self) -> u64;

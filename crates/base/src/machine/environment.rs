@@ -1,4 +1,4 @@
-//! Where runs take place: on this machine, or in a script, which the mock backend puts in its place.
+//! Where runs take place: on this machine, or in a script of the mock backend.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// This machine: its state shows in a run, others disturb it, and runs take its time.
+    /// This machine: its state shows in a run, other processes disturb it, and runs take real time.
     pub const fn machine() -> Self {
         Environment { is_machine: true }
     }

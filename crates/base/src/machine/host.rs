@@ -103,9 +103,9 @@ fn cpu_features(kernel: &Kernel) -> Option<String> {
     cpu_fact(kernel, "flags").or_else(|| cpu_fact(kernel, "Features"))
 }
 
-/// A process that used the processor while perfrun looked.
+/// Another process that used the processor while perfrun looked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Neighbour {
+pub struct BusyProcess {
     pub name: String,
     /// Processors' worth of time it used.
     pub cpus: f64,
@@ -169,7 +169,7 @@ impl Host {
 /// Which processes other than this one use the processor, busiest first; looks for a quarter of a second.
 ///
 /// Processes below a tenth of a processor are left out: every idle machine has them.
-pub fn neighbours() -> Vec<Neighbour> {
+pub fn busy_processes() -> Vec<BusyProcess> {
     use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
     const LEAST: f32 = 10.0;
     let mut system = System::new();
@@ -177,12 +177,14 @@ pub fn neighbours() -> Vec<Neighbour> {
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
     std::thread::sleep(Duration::from_millis(250).max(sysinfo::MINIMUM_CPU_UPDATE_INTERVAL));
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
-    let own = sysinfo::get_current_pid().ok();
-    let mut found: Vec<Neighbour> = system
+    let this_process = sysinfo::get_current_pid().ok();
+    let mut found: Vec<BusyProcess> = system
         .processes()
         .values()
-        .filter(|process| Some(process.pid()) != own && process.thread_kind().is_none() && process.cpu_usage() >= LEAST)
-        .map(|process| Neighbour {
+        .filter(|process| {
+            Some(process.pid()) != this_process && process.thread_kind().is_none() && process.cpu_usage() >= LEAST
+        })
+        .map(|process| BusyProcess {
             name: process.name().to_string_lossy().into_owned(),
             cpus: f64::from(process.cpu_usage()) / 100.0,
         })

@@ -63,7 +63,7 @@ impl Kernel {
         self.cpu_list(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
     }
 
-    /// Memory nodes that these processors belong to; `None` where the machine does not tell.
+    /// Memory nodes that these processors belong to; `None` where the machine does not report them.
     pub fn memory_nodes(&self, cpus: &BTreeSet<u32>) -> Option<u32> {
         let folder = "sys/devices/system/node";
         let is_node = |name: &String| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());
@@ -74,12 +74,12 @@ impl Kernel {
         (nodes > 0).then_some(nodes)
     }
 
-    /// Folders of the control groups (version 2) from this process's own to the root; empty where there are none.
+    /// Folders of the control groups (version 2) from this process's group to the root; empty where there are none.
     pub fn control_groups(&self) -> Vec<String> {
         let Some(membership) = self.text("proc/self/cgroup") else { return Vec::new() };
-        let Some(own) = membership.lines().find_map(|line| line.strip_prefix("0::")) else { return Vec::new() };
+        let Some(this_group) = membership.lines().find_map(|line| line.strip_prefix("0::")) else { return Vec::new() };
         let mount = "sys/fs/cgroup";
-        let mut parts: Vec<&str> = own.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
+        let mut parts: Vec<&str> = this_group.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
         let mut folders = Vec::new();
         while !parts.is_empty() {
             folders.push(format!("{mount}/{}", parts.join("/")));
@@ -96,23 +96,23 @@ impl Kernel {
         limits.filter_map(|text| text.trim().parse().ok()).min()
     }
 
-    /// Work that the machine has.
-    pub fn load(&self) -> Option<Load> {
+    /// How much work the machine has had lately.
+    pub fn load_average(&self) -> Option<LoadAverage> {
         let text = self.text("proc/loadavg")?;
         let mut words = text.split_whitespace();
         let one_minute = words.next()?.parse().ok()?;
         let runnable: u32 = words.nth(2)?.split('/').next()?.parse().ok()?;
-        // Whoever asks is running.
-        Some(Load { one_minute, others_runnable: runnable.saturating_sub(1) })
+        // This process is running too.
+        Some(LoadAverage { one_minute, others_runnable: runnable.saturating_sub(1) })
     }
 }
 
-/// Work that a machine has: all users and containers, which a list of processes may not show.
+/// Runnable tasks of all users and containers, which a list of processes may not show.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Load {
+pub struct LoadAverage {
     /// Tasks that ran or waited for the disk, averaged over about a minute.
     pub one_minute: f64,
-    /// Tasks that run or could run at this moment, without the one that asks.
+    /// Tasks other than this process that run or could run at this moment.
     pub others_runnable: u32,
 }
 
@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn load_leaves_out_who_asks() {
         let fake = FakeKernel::with(&[("proc/loadavg", "1.25 0.80 0.50 3/412 9876\n")]);
-        assert_eq!(fake.kernel().load(), Some(Load { one_minute: 1.25, others_runnable: 2 }));
+        assert_eq!(fake.kernel().load_average(), Some(LoadAverage { one_minute: 1.25, others_runnable: 2 }));
         fake.write(&[("proc/loadavg", "unknown")]);
-        assert_eq!(fake.kernel().load(), None);
+        assert_eq!(fake.kernel().load_average(), None);
     }
 
     #[test]

@@ -48,10 +48,10 @@ const NAMES: [&str; 16] = [
 
 /// Those that are set, by name, without home folders. Of a value that is not UTF-8 the rest is kept.
 pub(super) fn inherited() -> BTreeMap<String, String> {
-    telling(std::env::vars_os())
+    relevant(std::env::vars_os())
 }
 
-fn telling(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+fn relevant(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let is_listed = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     all.filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| is_listed(name))
@@ -76,7 +76,7 @@ mod tests {
             ("MY_OMP_NUM_THREADS", "2"),
             ("POLARS_MAX_THREADS", "3"),
         ];
-        let found = telling(set.iter().map(|(name, value)| (name.into(), value.into())));
+        let found = relevant(set.iter().map(|(name, value)| (name.into(), value.into())));
         let expected = [
             ("LD_PRELOAD", "~/lib/libjemalloc.so:/usr/lib/x.so"),
             ("NVIDIA_TF32_OVERRIDE", "0"),

@@ -6,16 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, ENVIRONMENT, Kind, Metric, MetricReference, ToldBy, Unit, interned};
+use super::{Direction, ENVIRONMENT, Kind, Metric, MetricReference, ReportedBy, Unit, interned};
 use crate::printable::printable_line;
 
 const LONGEST: usize = 64;
 const LONGEST_UNIT: usize = 16;
 
-/// Who tells them, and how their stored names begin.
-const TELLERS: [(ToldBy, &str, &str); 2] = [
-    (ToldBy::EachRun, "own.", "as the program reports it"),
-    (ToldBy::Cell, "score.", "as the `score` command of the dataset prints it"),
+/// Who reports them, and how their stored names begin.
+const REPORTERS: [(ReportedBy, &str, &str); 2] = [
+    (ReportedBy::EachRun, "own.", "as the program reports it"),
+    (ReportedBy::Cell, "score.", "as the `score` command of the dataset prints it"),
 ];
 
 /// Which way is good, and how their stored names end.
@@ -72,13 +72,13 @@ impl OwnMetric {
         name: &str,
         unit: Option<&str>,
         direction: Direction,
-        told_by: ToldBy,
+        reported_by: ReportedBy,
     ) -> Result<Self, (String, String)> {
         check_name(name)?;
         unit.map_or(Ok(()), check_unit)?;
         let scaled = unit.and_then(|unit| SCALED.iter().find(|(text, ..)| *text == unit));
         let (unit, factor) = scaled.map_or((unit, 1.0), |(_, stored, factor)| (Some(*stored), *factor));
-        let prefix = TELLERS.iter().find(|(known, ..)| *known == told_by).map_or("", |(_, prefix, _)| prefix);
+        let prefix = REPORTERS.iter().find(|(known, ..)| *known == reported_by).map_or("", |(_, prefix, _)| prefix);
         let ending = ENDINGS.iter().find(|(known, _)| *known == direction).map_or("", |(_, ending)| ending);
         let unit = unit.map(|unit| format!("[{unit}]")).unwrap_or_default();
         let metric = Metric::of_own(&format!("{prefix}{name}{unit}{ending}"));
@@ -89,7 +89,7 @@ impl OwnMetric {
 
 /// The parts of a stored name.
 struct Parts<'a> {
-    told_by: ToldBy,
+    reported_by: ReportedBy,
     meaning: &'static str,
     name: &'a str,
     /// As it stands in the brackets; empty for a plain number.
@@ -98,15 +98,15 @@ struct Parts<'a> {
 }
 
 fn parts(stored: &str) -> Option<Parts<'_>> {
-    let (told_by, rest, meaning) = TELLERS
+    let (reported_by, rest, meaning) = REPORTERS
         .iter()
-        .find_map(|(told_by, prefix, meaning)| Some((*told_by, stored.strip_prefix(prefix)?, *meaning)))?;
+        .find_map(|(reported_by, prefix, meaning)| Some((*reported_by, stored.strip_prefix(prefix)?, *meaning)))?;
     let (rest, direction) = ENDINGS.iter().find_map(|(way, ending)| Some((rest.strip_suffix(ending)?, *way)))?;
     let (name, unit) = match rest.strip_suffix(']') {
         Some(inside) => inside.split_once('[').filter(|(_, unit)| check_unit(unit).is_ok())?,
         None => (rest, ""),
     };
-    is_name(name).then_some(Parts { told_by, meaning, name, unit, direction })
+    is_name(name).then_some(Parts { reported_by, meaning, name, unit, direction })
 }
 
 impl Metric {
@@ -114,18 +114,18 @@ impl Metric {
     pub fn of_own(stored: &str) -> Option<&'static Metric> {
         parts(stored)?;
         interned(stored, |name| {
-            let Parts { told_by, meaning, name: stem, unit: text, direction } = parts(name)?;
+            let Parts { reported_by, meaning, name: stem, unit: text, direction } = parts(name)?;
             let stored = STORED.iter().find(|(known, _)| *known == text).map(|(_, unit)| *unit);
             let unit = stored.unwrap_or(if text.is_empty() { Unit::Number } else { Unit::Named(text) });
             // As headings of rates have no unit of their own.
             let title = if unit == Unit::PerSecond { String::leak(format!("{stem}/s")) } else { stem };
-            Some(Metric { name, title, unit, direction, kind: Kind::Model, told_by, meaning })
+            Some(Metric { name, title, unit, direction, kind: Kind::Model, reported_by, meaning })
         })
     }
 
     /// Whether a specification declares it.
     pub fn is_own(&self) -> bool {
-        TELLERS.iter().any(|(_, prefix, _)| self.name.starts_with(prefix))
+        REPORTERS.iter().any(|(_, prefix, _)| self.name.starts_with(prefix))
     }
 
     /// The name that users write.
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     fn declare(name: &str, unit: Option<&str>) -> Result<OwnMetric, (String, String)> {
-        OwnMetric::declare(name, unit, Direction::LowerIsBetter, ToldBy::EachRun)
+        OwnMetric::declare(name, unit, Direction::LowerIsBetter, ReportedBy::EachRun)
     }
 
     #[test]
@@ -207,10 +207,10 @@ mod tests {
     fn every_unit_and_direction_reads_back_as_itself() {
         for unit in SCALED.iter().map(|(text, ..)| Some(*text)).chain([None, Some("dB"), Some("tokens/s")]) {
             for (direction, _) in ENDINGS {
-                for (told_by, ..) in TELLERS {
-                    let own = OwnMetric::declare("a_per_s", unit, direction, told_by).expect("a name");
+                for (reported_by, ..) in REPORTERS {
+                    let own = OwnMetric::declare("a_per_s", unit, direction, reported_by).expect("a name");
                     let again = Metric::of_own(own.metric.name).expect("a metric");
-                    assert_eq!((again.stem(), again.direction, again.told_by), ("a_per_s", direction, told_by));
+                    assert_eq!((again.stem(), again.direction, again.reported_by), ("a_per_s", direction, reported_by));
                     assert_eq!(
                         matches!(again.unit, Unit::Named(_)),
                         matches!(unit, Some("dB" | "tokens/s")),

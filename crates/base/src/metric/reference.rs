@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, METRICS, Metric, SPEEDUP, THROUGHPUT, ToldBy, Unit};
+use super::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, METRICS, Metric, ReportedBy, SPEEDUP, THROUGHPUT, Unit};
 
 /// What of a metric's samples is meant.
 ///
@@ -93,7 +93,7 @@ impl MetricReference {
     /// The median latency, which every verdict is about unless something else is asked.
     pub const LATENCY: MetricReference = MetricReference::of(&LATENCY);
 
-    /// The tails of latency that are compared beside it.
+    /// The tails of latency that are compared in addition to it.
     pub const TAILS: [MetricReference; 2] =
         [MetricReference { metric: &LATENCY, statistic: P95 }, MetricReference { metric: &LATENCY, statistic: P99 }];
 
@@ -141,7 +141,7 @@ impl MetricReference {
     /// Whether a promise about it is one about the bad runs: a tail, the share of late queries, a peak of memory. A few runs
     /// decide it, which no estimate may trim (method 5.9).
     pub fn is_about_bad_runs(&self) -> bool {
-        let is_peak = self.metric.unit == Unit::Bytes && self.metric.told_by == ToldBy::EachRun;
+        let is_peak = self.metric.unit == Unit::Bytes && self.metric.reported_by == ReportedBy::EachRun;
         self.statistic.is_tail() || is_peak || self.metric.name == LATE_SHARE.name
     }
 

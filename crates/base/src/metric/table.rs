@@ -1,14 +1,14 @@
 //! The table of metrics.
 
-use super::{Direction, Kind, Metric, ToldBy, Unit};
+use super::{Direction, Kind, Metric, ReportedBy, Unit};
 
-/// Defines the metrics of a list, and the list: stored name, heading, unit, which way is good, what it is about, what tells its
+/// Defines the metrics of a list, and the list: stored name, heading, unit, which way is good, what it is about, who reports its
 /// value, and what exactly is measured.
 macro_rules! metrics {
     ($(#[$of_list:meta])* $list:ident: $(
         $(#[$doc:meta])*
         $visible:vis const $constant:ident =
-            ($name:expr, $title:expr, $unit:ident, $direction:ident, $kind:ident, $told_by:ident): $meaning:expr;
+            ($name:expr, $title:expr, $unit:ident, $direction:ident, $kind:ident, $reported_by:ident): $meaning:expr;
     )+) => {
         $(
             $(#[$doc])*
@@ -18,7 +18,7 @@ macro_rules! metrics {
                 unit: Unit::$unit,
                 direction: Direction::$direction,
                 kind: Kind::$kind,
-                told_by: ToldBy::$told_by,
+                reported_by: ReportedBy::$reported_by,
                 meaning: $meaning,
             };
         )+

@@ -35,13 +35,13 @@ impl<'a> Header<'a> {
         let [mut described, mut order, mut shape] = [None; 3];
         for entry in entries {
             let (key, value) = entry.split_once(':').ok_or("its header is no dictionary")?;
-            let place = match unquoted(key.trim()) {
+            let target = match unquoted(key.trim()) {
                 Some("descr") => &mut described,
                 Some("fortran_order") => &mut order,
                 Some("shape") => &mut shape,
                 _ => return Err("its header has another key than `descr`, `fortran_order` and `shape`".to_owned()),
             };
-            if place.replace(value.trim()).is_some() {
+            if target.replace(value.trim()).is_some() {
                 return Err(format!("its header has the key {} twice", key.trim()));
             }
         }
@@ -142,8 +142,8 @@ mod tests {
         let written = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }              \n";
         let header = Header::parse(written).unwrap();
         assert_eq!((header.described, header.is_fortran, &header.shape[..]), ("'<f4'", false, &[3, 4][..]));
-        let other = Header::parse(r#"{"shape":(7L,),"descr":"|S5","fortran_order":True}"#).unwrap();
-        assert_eq!((other.described, other.is_fortran, &other.shape[..]), ("\"|S5\"", true, &[7][..]));
+        let second = Header::parse(r#"{"shape":(7L,),"descr":"|S5","fortran_order":True}"#).unwrap();
+        assert_eq!((second.described, second.is_fortran, &second.shape[..]), ("\"|S5\"", true, &[7][..]));
         let fields = "{'descr': [('a, }', '<f4', (2,)), ('b\\'', 'O')], 'fortran_order': False, 'shape': (1,)}";
         let header = Header::parse(fields).unwrap();
         assert_eq!(header.described, "[('a, }', '<f4', (2,)), ('b\\'', 'O')]");
@@ -185,18 +185,18 @@ mod tests {
 
     #[test]
     fn a_type_has_an_order_where_it_has_more_than_a_byte() {
-        let of = |described| {
+        let type_of = |described| {
             let found = Header { described, is_fortran: false, shape: vec![] }.descriptor();
             found.map(|found| (found.is_big_endian, found.letter, found.size))
         };
-        assert_eq!(of("'<f4'"), Some((false, 'f', 4)));
-        assert_eq!(of("'>i8'"), Some((true, 'i', 8)));
-        assert_eq!(of("'|b1'"), Some((false, 'b', 1)));
-        assert_eq!(of("'<U12'"), Some((false, 'U', 12)));
-        assert_eq!(of("'|a3'"), Some((false, 'S', 3)));
+        assert_eq!(type_of("'<f4'"), Some((false, 'f', 4)));
+        assert_eq!(type_of("'>i8'"), Some((true, 'i', 8)));
+        assert_eq!(type_of("'|b1'"), Some((false, 'b', 1)));
+        assert_eq!(type_of("'<U12'"), Some((false, 'U', 12)));
+        assert_eq!(type_of("'|a3'"), Some((false, 'S', 3)));
         for none in ["'|f4'", "'|U1'", "'=f4'", "'f4'", "'<f'", "'|O'", "'<M8[ns]'", "''", "'<é4'", "[]", "'<f4", "<f4"]
         {
-            assert_eq!(of(none), None, "{none}");
+            assert_eq!(type_of(none), None, "{none}");
         }
     }
 

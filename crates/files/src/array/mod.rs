@@ -74,10 +74,10 @@ impl Array {
     }
 
     /// Puts the items of another array of the same type and item shape behind its own.
-    pub fn append(&mut self, other: &Array) {
-        if let (Some(items), Some(more)) = (self.shape.first_mut(), other.shape.first()) {
+    pub fn append(&mut self, later: &Array) {
+        if let (Some(items), Some(more)) = (self.shape.first_mut(), later.shape.first()) {
             *items += more;
-            self.bytes.extend_from_slice(&other.bytes);
+            self.bytes.extend_from_slice(&later.bytes);
         }
     }
 
@@ -149,8 +149,8 @@ impl Array {
     }
 }
 
-fn position<const SIZE: usize>(bytes: &[u8], is_it: impl Fn([u8; SIZE]) -> bool) -> Option<usize> {
-    bytes.as_chunks::<SIZE>().0.iter().position(|chunk| is_it(*chunk))
+fn position<const SIZE: usize>(bytes: &[u8], matches: impl Fn([u8; SIZE]) -> bool) -> Option<usize> {
+    bytes.as_chunks::<SIZE>().0.iter().position(|chunk| matches(*chunk))
 }
 
 fn each<const SIZE: usize>(bytes: &[u8], read: impl Fn([u8; SIZE]) -> f64) -> Vec<f64> {

@@ -231,7 +231,7 @@ fn header_text(reader: &mut impl Read) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether lengths can be multiplied, those beside an empty dimension too.
+/// Whether lengths can be multiplied, also where another dimension is empty.
 fn is_sane(shape: &[u64]) -> bool {
     let product = shape.iter().try_fold(1_u64, |product, length| product.checked_mul((*length).max(1)));
     product.is_some_and(|product| product <= MOST_BYTES)
@@ -271,8 +271,8 @@ fn row_major(content: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
     let mut ordered = Vec::with_capacity(content.len());
     let mut index = vec![0_u64; shape.len()];
     for _ in 0..content.len() / size.max(1) {
-        let place = shape.iter().zip(&index).rev().fold(0, |place, (length, position)| place * length + position);
-        let at = place as usize * size;
+        let element = shape.iter().zip(&index).rev().fold(0, |element, (length, position)| element * length + position);
+        let at = element as usize * size;
         ordered.extend_from_slice(&content[at..at + size]);
         for (position, length) in index.iter_mut().zip(shape).rev() {
             *position += 1;
@@ -389,9 +389,9 @@ mod tests {
     fn other_orders_of_elements_and_bytes_are_put_right() {
         let mut bytes = Vec::new();
         write_npy(&array(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[2, 3]), &mut bytes).unwrap();
-        let place = bytes.windows(5).position(|window| window == b"False").unwrap();
+        let start = bytes.windows(5).position(|window| window == b"False").unwrap();
         let mut fortran = bytes.clone();
-        fortran[place..place + 5].copy_from_slice(b"True ");
+        fortran[start..start + 5].copy_from_slice(b"True ");
         let expected = array(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
         assert_eq!(read(&fortran).map(|array| array.bytes).unwrap(), expected.bytes);
         let start = bytes.len() - 24;

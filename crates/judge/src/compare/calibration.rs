@@ -13,7 +13,7 @@ use base::quantity::Ratio;
 use experiment::{Design, Grade};
 use plan::{Plan, RandomStream};
 use record::provenance::{self, Facts};
-use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
+use record::{Manifest, Outcome, RunKind, StoreError, StoredRun};
 use statistics::LogRatio;
 use statistics::interval::Interval;
 use statistics::moments::mean;
@@ -29,14 +29,14 @@ pub struct Calibration {
     pub format: u32,
     /// The experiment that was calibrated for.
     pub experiment: String,
-    /// A name for the machine, made of what it is told by.
+    /// A name for the machine, made of what identifies it.
     pub machine: String,
-    /// What it is told by.
+    /// What identifies it.
     #[serde(default)]
     pub frame: Facts,
-    /// In which order the arms ran.
+    /// In which order the runs of a comparison came.
     pub design: Design,
-    /// Runs of an arm in one comparison.
+    /// Runs of each side in one comparison.
     pub runs: u32,
     /// The same in the mean, where runs go by need.
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct Calibration {
     pub margin: f64,
     /// The noise of each group's comparisons.
     pub noise: Vec<Noise>,
-    /// What a block adds to the error of the log ratio of identical arms, over all groups.
+    /// What a block adds to the error of the log ratio of an A/A comparison, over all groups.
     pub block_deviation: Option<f64>,
     /// The relative effect that twelve blocks find with 80 % power, from all groups together.
     pub in_twelve_blocks: Option<f64>,
@@ -62,9 +62,9 @@ pub struct Calibration {
 pub struct Noise {
     /// Path of the baseline cell.
     pub cell: String,
-    /// Comparisons of identical arms.
+    /// How many A/A comparisons there were.
     pub comparisons: usize,
-    /// Mean of the estimated log ratios: a bias that identical arms should not have.
+    /// Mean of the estimated log ratios: a bias that A/A comparisons should not have.
     pub bias: Option<f64>,
     /// What a block adds to the error of their log ratio.
     pub block_deviation: Option<f64>,
@@ -142,7 +142,7 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Result<Calibration,
         detectable_effect(spread, blocks, margin, terms.analyses.analysis_of(blocks))
     };
     let mut effects: Vec<Ratio> = manifest.experiment.variants.iter().map(|variant| variant.slowdown).collect();
-    effects.sort_by(|one, other| one.0.total_cmp(&other.0));
+    effects.sort_by(|a, b| a.0.total_cmp(&b.0));
     effects.dedup();
     Ok(Calibration {
         format: record::FORMAT,
@@ -175,23 +175,23 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Result<Vec<Trial>, StoreEr
     let margin = terms.margin_of(MetricReference::LATENCY);
     let length = plan.runs / plan.rounds.max(1);
     let mut found = Vec::new();
-    let mut arms: BTreeMap<(usize, u32), Vec<&StoredRun>> = BTreeMap::new();
+    let mut sides: BTreeMap<(usize, u32), Vec<&StoredRun>> = BTreeMap::new();
     let index: BTreeMap<_, usize> = plan.cells.iter().enumerate().map(|(index, cell)| (cell.id, index)).collect();
-    for run in runs.iter().filter(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed) {
+    for run in runs.iter().filter(|run| run.kind == RunKind::Main && run.outcome == Outcome::Completed) {
         if let Some(cell) = index.get(&run.cell) {
-            arms.entry((*cell, run.run / length.max(1))).or_default().push(run);
+            sides.entry((*cell, run.run / length.max(1))).or_default().push(run);
         }
     }
-    for ((cell, round), candidate) in &arms {
-        let of = &plan.cells[*cell];
-        let Some(baseline) = plan.baseline_of(of).filter(|baseline| baseline != cell) else { continue };
-        let Some(baseline) = arms.get(&(baseline, *round)) else { continue };
+    for ((index, round), candidate) in &sides {
+        let cell = &plan.cells[*index];
+        let Some(baseline) = plan.baseline_of(cell).filter(|baseline| baseline != index) else { continue };
+        let Some(baseline) = sides.get(&(baseline, *round)) else { continue };
         let logs = log_ratios(baseline, candidate);
         let Some(paired) = compare_paired(&logs, margin, terms.analyses.analysis_of(logs.len())) else { continue };
-        let seed = RandomStream::Calibration(of.id, *round).seed(plan.seed);
+        let seed = RandomStream::Calibration(cell.id, *round).seed(plan.seed);
         found.push(Trial {
-            effect: manifest.experiment.variants[of.variant()].slowdown,
-            group: of.group as usize,
+            effect: manifest.experiment.variants[cell.variant()].slowdown,
+            group: cell.group as usize,
             paired,
             usual: usual(baseline, candidate, seed)?,
         });
@@ -245,12 +245,12 @@ fn noise(plan: &Plan, trials: &[Trial], finds: impl Fn(f64) -> Option<f64>) -> V
 }
 
 fn summed_up(effect: Ratio, trials: &[Trial]) -> Effect {
-    let of: Vec<&Trial> = trials.iter().filter(|trial| trial.effect == effect).collect();
+    let found: Vec<&Trial> = trials.iter().filter(|trial| trial.effect == effect).collect();
     let mut verdicts: BTreeMap<String, u64> = BTreeMap::new();
-    for trial in &of {
+    for trial in &found {
         *verdicts.entry(trial.paired.verdict.name().to_owned()).or_default() += 1;
     }
-    let usual = |rule: usize| Count::of(of.iter().map(|trial| trial.usual[rule]));
+    let usual = |rule: usize| Count::of(found.iter().map(|trial| trial.usual[rule]));
     let excludes = |trial: &&Trial| trial.paired.interval.map(|interval| !interval.contains(0.0));
     // A slower copy is found if it is called worse; identical code is called different either way.
     let differs = |trial: &&Trial| {
@@ -259,10 +259,10 @@ fn summed_up(effect: Ratio, trials: &[Trial]) -> Effect {
     };
     Effect {
         effect,
-        comparisons: of.len() as u64,
+        comparisons: found.len() as u64,
         verdicts,
-        detected: Count::of(of.iter().map(excludes)),
-        perfrun: Count::of(of.iter().map(differs)),
+        detected: Count::of(found.iter().map(excludes)),
+        perfrun: Count::of(found.iter().map(differs)),
         pooled_mann_whitney: usual(0),
         pooled_overlap: usual(1),
         pooled_change: usual(2),

@@ -3,22 +3,22 @@
 //! Input: plan, summary, what is judged already, and the question. Output: a [`Choice`], from which the sentences are
 //! made and nothing else. A cell is best if no other that keeps the bounds is better by the verdict of method 6.1;
 //! where that leaves several, the further metrics that the question names break the tie, and where it names none or these
-//! do not, all of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any ranking
-//! by estimates alone.
+//! do not, all of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any
+//! choice by estimates alone.
 //!
-//! What is chosen among, a contest, are the cells that somebody could use in each other's place: those of one model at
-//! one input, whatever their variant and device. Models compete where the specification compares them, or where there is
+//! A ranking is of cells that could stand in for each other, its candidates: those of one model at one input,
+//! whatever their variant and device. Models compete where the specification compares them, or where there is
 //! nothing else to choose. Batch sizes compete for a rate per item alone, since a larger batch always takes longer.
 
 mod bound;
-mod contest;
+mod ranking;
 #[cfg(test)]
 pub mod tests;
 
 pub(super) use bound::check as check_bound;
 pub use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
-pub(crate) use contest::sort_by_estimate;
-pub use contest::{Contest, Entrant, Standing};
+pub(crate) use ranking::sort_by_estimate;
+pub use ranking::{Candidate, Ranking, Standing};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,15 +49,16 @@ pub struct Choice {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<BoundCheck>,
     /// Sets of cells that could stand in for each other, in plan order.
-    pub contests: Vec<Contest>,
+    #[serde(rename = "contests")]
+    pub rankings: Vec<Ranking>,
 }
 
-/// Two identical arms that were found different.
+/// An A/A comparison that found a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedControl {
     /// Id of the cell that was measured twice.
     pub cell: CellId,
-    /// How far apart the arms were, as a relative difference.
+    /// How far apart its two sides were, as a relative difference.
     pub difference: f64,
 }
 
@@ -73,7 +74,7 @@ impl Choice {
         Choice {
             failed_control: self.failed_control.map(failed),
             bounds: self.bounds.into_iter().map(BoundCheck::rounded).collect(),
-            contests: self.contests.into_iter().map(Contest::rounded).collect(),
+            rankings: self.rankings.into_iter().map(Ranking::rounded).collect(),
             ..self
         }
     }
@@ -101,7 +102,7 @@ pub fn fastest(
 ) -> Option<Choice> {
     let question = Choose { best: MetricReference::LATENCY, then, within: Vec::new() };
     let choice = answer(plan, summary, judged, terms, &question, false);
-    (choice.failed_control.is_some() || !choice.contests.is_empty()).then_some(choice)
+    (choice.failed_control.is_some() || !choice.rankings.is_empty()).then_some(choice)
 }
 
 fn answer(
@@ -117,7 +118,7 @@ fn answer(
         best: question.best,
         then: question.then.clone(),
         failed_control: None,
-        contests: Vec::new(),
+        rankings: Vec::new(),
         bounds: Vec::new(),
     };
     if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
@@ -127,7 +128,7 @@ fn answer(
     let bounds =
         question.within.iter().map(|bound| bound::check(plan, summary, &judged.comparisons, terms.confidence(), bound));
     choice.bounds = bounds.collect();
-    let asked = contest::Question {
+    let asked = ranking::Question {
         plan,
         summary,
         judged,
@@ -135,6 +136,6 @@ fn answer(
         best: is_asked.then_some(question.best),
         then: &question.then,
     };
-    choice.contests = contest::hold(&asked, &choice.bounds);
+    choice.rankings = ranking::rankings(&asked, &choice.bounds);
     choice
 }

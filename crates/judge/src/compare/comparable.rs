@@ -47,7 +47,8 @@ pub enum Unfit {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     model: Option<ModelIndex>,
-    /// Of a merged record: what did not take turns is told apart by nothing, and whoever has a machine does not choose another.
+    /// Of a merged record: cells that did not take turns cannot be compared, and whoever has a machine does not choose
+    /// another.
     part: Option<u32>,
     input: InputKey,
     /// Where it is known, and more than one.
@@ -59,11 +60,11 @@ struct Key {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum InputKey {
     Same(InputIndex),
-    BesidesBatch(String),
+    WithoutBatch(String),
 }
 
-/// The sets of cells, by index and in plan order, that somebody could use in each other's place and that these metrics
-/// can tell apart; sets of which no cell is to be run are left out.
+/// The sets of cells, by index and in plan order, that could stand in for each other and that these metrics
+/// can separate; sets of which no cell is to be run are left out.
 ///
 /// A set has one model, unless models compete, and one input. A rate per item compares batch sizes too. A ratio to one
 /// baseline says nothing about a ratio to another, so that speed-ups stay in their group.
@@ -75,18 +76,18 @@ pub(super) fn comparable(plan: &Plan, summary: &Summary, metrics: &[MetricRefere
     let key = |(index, cell): (usize, &Cell)| Key {
         model: (!models_compete).then_some(cell.model()),
         part: plan.groups.get(cell.group as usize).map(|group| group.part),
-        input: if is_per_item { besides_batch(plan.input_of(cell)) } else { InputKey::Same(cell.input()) },
+        input: if is_per_item { without_batch(plan.input_of(cell)) } else { InputKey::Same(cell.input()) },
         batch: batch(index).filter(|_| !is_per_item),
         group: is_speedup.then_some(cell.group),
     };
-    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut set_of_key: BTreeMap<Key, usize> = BTreeMap::new();
     let mut sets: Vec<Vec<usize>> = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {
-        let place = *places.entry(key((index, cell))).or_insert_with(|| {
+        let set = *set_of_key.entry(key((index, cell))).or_insert_with(|| {
             sets.push(Vec::new());
             sets.len() - 1
         });
-        sets[place].push(index);
+        sets[set].push(index);
     }
     sets.retain(|cells| cells.iter().any(|cell| plan.cells[*cell].skip.is_none()));
     sets
@@ -100,8 +101,8 @@ fn models_compete(plan: &Plan) -> bool {
 }
 
 /// All that an input says but for its name and its batch.
-fn besides_batch(input: &InputPoint) -> InputKey {
-    InputKey::BesidesBatch(serde_json::to_string(&input.without_batch()).expect("an input has string keys only"))
+fn without_batch(input: &InputPoint) -> InputKey {
+    InputKey::WithoutBatch(serde_json::to_string(&input.without_batch()).expect("an input has string keys only"))
 }
 
 /// Why nothing may be said about this metric of a cell, if so.

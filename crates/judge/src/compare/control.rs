@@ -1,4 +1,4 @@
-//! The controls: identical arms against each other, and what they say about everything else (method 8.2, 8.3).
+//! The controls, which are A/A comparisons, and what they say about everything else (method 8.2, 8.3).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::pair::{paired, speedup};
 use super::{Comparison, ComparisonRules};
 use crate::stored::{interval, rounded};
-use crate::summary::{CellSummary, Double, Summary};
+use crate::summary::{AaCopy, CellSummary, Summary};
 use base::code::{BIASED, Code};
 use base::metric::MetricReference;
 use experiment::{Aa, Grade};
@@ -18,7 +18,7 @@ use statistics::interval::Interval;
 use statistics::planning::{detectable_effect as found_in, typical_deviation};
 use statistics::{Claim, LogRatio, Verdict};
 
-/// A cell against its double, or in a duet one double against the other.
+/// An A/A comparison: a cell against its copy, or in a duet one copy against the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
     /// Id of the cell that was measured twice.
@@ -48,20 +48,20 @@ pub struct Control {
     /// The smallest relative effect that these blocks detect with 80 % power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
-    /// Whether identical arms were found alike.
+    /// Whether the two sides were found alike.
     pub outcome: ControlOutcome,
     /// In results that were merged from several records, the ids of the cells that it speaks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<CellId>,
-    /// The double's runs, as the `runs` of cells.
+    /// The copy's runs, as the `runs` of cells.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<String, Vec<Option<f64>>>,
-    /// In a duet, the runs of the double beside it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub twin_runs: BTreeMap<String, Vec<Option<f64>>>,
+    /// In a duet, the runs of the second copy.
+    #[serde(rename = "twin_runs", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub second_runs: BTreeMap<String, Vec<Option<f64>>>,
 }
 
-/// Whether identical arms were found alike; the last is the gravest.
+/// Whether the two sides of an A/A comparison were found alike; the last is the gravest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlOutcome {
@@ -80,7 +80,7 @@ pub enum ControlOutcome {
 }
 
 impl ControlOutcome {
-    /// Of the ratio of two identical arms, with its interval and the verdict as of two different things.
+    /// Of the ratio of the two sides, with its interval and the verdict as of two different things.
     fn of(verdict: Verdict, interval: Option<Interval>, ratio: f64, margin: f64) -> Self {
         let Some(interval) = interval else { return ControlOutcome::TooFewBlocks };
         let is_biased = !interval.contains(1.0) && ratio.ln().abs() > BIASED * margin.ln_1p();
@@ -105,9 +105,9 @@ impl ControlOutcome {
 }
 
 impl Control {
-    /// Two arms of one cell in their common blocks; `double` is the candidate.
-    fn of(other: &CellSummary, double: &CellSummary, cell: CellId, terms: &ComparisonRules) -> Option<Self> {
-        let paired = paired(other, double, other.compared_by(double), terms)?;
+    /// Both sides in their common blocks; `aa_copy` is the candidate.
+    fn of(other: &CellSummary, aa_copy: &CellSummary, cell: CellId, terms: &ComparisonRules) -> Option<Self> {
+        let paired = paired(other, aa_copy, other.compared_by(aa_copy), terms)?;
         let (ratio, interval) = (speedup(paired.theta), paired.interval.map(|interval| interval.map(speedup)));
         Some(Control {
             cell,
@@ -123,7 +123,7 @@ impl Control {
             outcome: ControlOutcome::of(paired.verdict, interval, ratio, paired.margin),
             cells: Vec::new(),
             runs: BTreeMap::new(),
-            twin_runs: BTreeMap::new(),
+            second_runs: BTreeMap::new(),
         })
     }
 
@@ -132,7 +132,7 @@ impl Control {
         interval(self.low, self.high)
     }
 
-    /// Two identical arms were found different.
+    /// Whether the two sides were found different.
     pub(crate) fn has_failed(&self) -> bool {
         self.outcome == ControlOutcome::Failed
     }
@@ -146,7 +146,7 @@ impl Control {
         }
     }
 
-    /// How far the two arms were apart, as a relative difference.
+    /// How far the two sides were apart, as a relative difference.
     pub fn difference(&self) -> f64 {
         self.ratio.max(self.ratio.recip()) - 1.0
     }
@@ -179,7 +179,7 @@ pub struct DetectableEffect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub grade: Option<Grade>,
-    /// What a block adds to the error of a log ratio, of identical arms or of the pairs where that is larger.
+    /// What a block adds to the error of a log ratio, that of A/A comparisons or that of the pairs where it is larger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_deviation: Option<f64>,
     /// The relative effect that twelve blocks find with 80 % power.
@@ -188,7 +188,7 @@ pub struct DetectableEffect {
     /// The relative effect that the most blocks of a comparison in this record find with 80 % power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<f64>,
-    /// Runs during which others took more than 2 % of the processors.
+    /// Runs during which other processes took more than 2 % of the processors.
     pub noisy_runs: u32,
 }
 
@@ -206,11 +206,11 @@ impl DetectableEffect {
 
 /// The controls of a record that have at least one common block.
 pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &ComparisonRules) -> Vec<Control> {
-    let control = |(index, double): (&u32, &Double)| {
+    let control = |(index, aa_copy): (&u32, &AaCopy)| {
         let cell = summary.cells.get(*index as usize)?;
-        Control::of(double.twin.as_ref().unwrap_or(cell), &double.summary, cell.id, terms)
+        Control::of(aa_copy.second.as_ref().unwrap_or(cell), &aa_copy.summary, cell.id, terms)
     };
-    plan.controls.iter().zip(&summary.doubles).filter_map(control).collect()
+    plan.controls.iter().zip(&summary.aa_copies).filter_map(control).collect()
 }
 
 /// Whether a control that speaks for this cell failed.
@@ -234,8 +234,8 @@ pub(super) fn detectable_effect(
     summary: &Summary,
     manifest: &Manifest,
 ) -> DetectableEffect {
-    let doubles = summary.doubles.iter().flat_map(|double| std::iter::once(&double.summary).chain(&double.twin));
-    let noisy_runs = summary.cells.iter().chain(doubles).map(|cell| cell.findings.noisy_runs).sum();
+    let copies = summary.aa_copies.iter().flat_map(|copy| std::iter::once(&copy.summary).chain(&copy.second));
+    let noisy_runs = summary.cells.iter().chain(copies).map(|cell| cell.findings.noisy_runs).sum();
     let unknown = DetectableEffect { noisy_runs, ..DetectableEffect::default() };
     if manifest.experiment.compare.aa == Aa::Off {
         return unknown;
@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn only_equivalent_arms_pass() {
-        let of = |verdict, ends: Option<(f64, f64)>, ratio| {
+    fn only_equivalent_sides_pass() {
+        let outcome = |verdict, ends: Option<(f64, f64)>, ratio| {
             let interval = ends.map(|(low, high)| Interval { low, high });
             ControlOutcome::of(verdict, interval, ratio, 0.02)
         };
-        assert_eq!(of(Verdict::Equivalent, Some((0.995, 1.004)), 1.0), ControlOutcome::Passed);
-        assert_eq!(of(Verdict::Undecided, Some((0.9, 1.1)), 1.0), ControlOutcome::Undecided);
-        assert_eq!(of(Verdict::Undecided, None, 1.0), ControlOutcome::TooFewBlocks);
+        assert_eq!(outcome(Verdict::Equivalent, Some((0.995, 1.004)), 1.0), ControlOutcome::Passed);
+        assert_eq!(outcome(Verdict::Undecided, Some((0.9, 1.1)), 1.0), ControlOutcome::Undecided);
+        assert_eq!(outcome(Verdict::Undecided, None, 1.0), ControlOutcome::TooFewBlocks);
         // An earlier perfrun stored that all of these passed.
         let stored = Control { outcome: ControlOutcome::Passed, ..blank() };
         assert_eq!(stored.judged_again().outcome, ControlOutcome::TooFewBlocks);
@@ -307,7 +307,7 @@ mod tests {
             outcome: ControlOutcome::Passed,
             cells: Vec::new(),
             runs: BTreeMap::new(),
-            twin_runs: BTreeMap::new(),
+            second_runs: BTreeMap::new(),
         }
     }
 }

@@ -32,25 +32,26 @@ fn family(group: &Group, summary: &Summary) -> Option<Family> {
     let mut cells = group.cells.iter().filter_map(known);
     let first = cells.next()?;
     // By what they are compared.
-    let others = cells.map(|other| other.compared_by(first));
-    let metric = others.max_by_key(|metric| *metric != MetricReference::LATENCY).unwrap_or(MetricReference::LATENCY);
+    let compared_by = cells.map(|other| other.compared_by(first));
+    let metric =
+        compared_by.max_by_key(|metric| *metric != MetricReference::LATENCY).unwrap_or(MetricReference::LATENCY);
     let values = |cell: &u32| {
         let values = known(cell)?.run_values(metric);
         (!values.is_empty()).then_some((known(cell)?.id, values))
     };
-    let arms: Vec<(CellId, Vec<(u32, f64)>)> = group.cells.iter().filter_map(values).collect();
-    if arms.len() < 3 {
+    let members: Vec<(CellId, Vec<(u32, f64)>)> = group.cells.iter().filter_map(values).collect();
+    if members.len() < 3 {
         return None;
     }
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for (block, value) in arms.iter().flat_map(|(_, values)| values) {
+    for (block, value) in members.iter().flat_map(|(_, values)| values) {
         blocks.entry(*block).or_default().push(*value);
     }
-    let whole: Vec<Vec<f64>> = blocks.into_values().filter(|block| block.len() == arms.len()).collect();
+    let whole: Vec<Vec<f64>> = blocks.into_values().filter(|block| block.len() == members.len()).collect();
     let groups: Vec<Vec<f64>> =
-        arms.iter().map(|(_, values)| values.iter().map(|(_, value)| *value).collect()).collect();
+        members.iter().map(|(_, values)| values.iter().map(|(_, value)| *value).collect()).collect();
     Some(Family {
-        cells: arms.iter().map(|(cell, _)| *cell).collect(),
+        cells: members.iter().map(|(cell, _)| *cell).collect(),
         blocks: whole.len() as u64,
         p: welch_anova(&groups).map(|test| test.p),
     })

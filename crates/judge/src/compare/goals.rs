@@ -69,7 +69,7 @@ pub(super) fn check(
 ) -> Vec<GoalCheck> {
     let baselines: HashSet<CellId> =
         plan.cells.iter().filter(|cell| plan.is_baseline(cell)).map(|cell| cell.id).collect();
-    let one = |goal: &Goal| {
+    let check_goal = |goal: &Goal| {
         let mut check = check_bound(plan, summary, &judged.comparisons, terms.confidence(), &goal.bound);
         // A baseline is no faster than itself.
         if check.metric.is_speedup() && check.cells.iter().any(|cell| !baselines.contains(&cell.cell)) {
@@ -79,7 +79,7 @@ pub(super) fn check(
         let outcome = if terms.is_quick { GoalOutcome::Undecided } else { found };
         GoalCheck { name: goal.name.clone(), outcome, withheld: outcome != found, check }
     };
-    goals.iter().map(one).collect()
+    goals.iter().map(check_goal).collect()
 }
 
 /// A goal that speaks of no cell that is run promises nothing that could be seen.

@@ -52,7 +52,7 @@ pub struct Judged {
     pub resources: Vec<Comparison>,
     /// Whether the cells of a group differ at all, for groups of three and more.
     pub families: Vec<Family>,
-    /// Identical arms against each other, in the order of the plan's controls.
+    /// The A/A comparisons, in the order of the plan's controls.
     pub controls: Vec<Control>,
     /// How small a difference can be seen here.
     pub detectable_effect: DetectableEffect,

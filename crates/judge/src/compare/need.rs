@@ -3,7 +3,7 @@
 //! Input: plan and summary at an interim analysis. Output: for each group, whether more blocks can change its answer. A
 //! comparison is settled once it has a verdict, or when no further block can give it one; where nothing is compared, a
 //! cell is settled once its interval lies within the margin. Goals, `choose`, and gates of both sides of a diff must be
-//! settled too. Deliberately absent: when an analysis takes place, and stopping.
+//! settled too. Deliberately absent: when an analysis is made, and stopping.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -39,7 +39,7 @@ pub enum Stopped {
     /// All its comparisons have their verdict, and the goals, the question and the gates theirs; where nothing is compared,
     /// its cells are known to within the margin.
     Decided,
-    /// What it lacks no further block would tell: a cell was given up, or its outputs are not to be used.
+    /// What it lacks no further block would give: a cell was given up, or its outputs are not to be used.
     GivenUp,
     /// It had as many as the specification allows.
     MostRuns,
@@ -65,8 +65,8 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         let runs = |cell: &u32| summary.cells[*cell as usize].runs.planned();
         // The cell of a control that stays for other groups has more than its group.
         let cells = plan.groups[group].cells.iter();
-        let others = cells.clone().filter(|cell| !plan.controls.contains(cell)).map(runs).max();
-        let blocks = others.or_else(|| cells.map(runs).max()).unwrap_or(0);
+        let in_group_alone = cells.clone().filter(|cell| !plan.controls.contains(cell)).map(runs).max();
+        let blocks = in_group_alone.or_else(|| cells.map(runs).max()).unwrap_or(0);
         let stopped = match need {
             // It left after an analysis. A control's cell runs on for the other groups, and may lie across a bound by now.
             // Of merged records each had a limit of its own.
@@ -93,7 +93,7 @@ pub fn settled(manifest: &Manifest, summary: &Summary) -> Vec<bool> {
 enum Progress {
     /// More blocks.
     Open,
-    /// What no further block would tell.
+    /// What no further block would decide.
     Hopeless,
     /// Nothing.
     Decided,
@@ -115,7 +115,7 @@ fn needs(manifest: &Manifest, summary: &Summary) -> Vec<Progress> {
     plan.groups.iter().map(need).collect()
 }
 
-/// The cells of which a goal or the question still wants to know what more blocks may tell.
+/// The cells on which a goal or the question is still open, and which more blocks may decide.
 fn open_cells(manifest: &Manifest, summary: &Summary, terms: &ComparisonRules) -> BTreeSet<usize> {
     let (plan, experiment) = (&manifest.plan, &manifest.experiment);
     if experiment.goals.is_empty() && experiment.choose.is_none() {
@@ -146,10 +146,10 @@ fn open_cells(manifest: &Manifest, summary: &Summary, terms: &ComparisonRules) -
     open
 }
 
-/// The cells that keep a bound or not as more blocks will tell.
+/// The cells of which more blocks will show whether they keep a bound.
 fn across<'a>(plan: &'a Plan, summary: &'a Summary, check: &'a BoundCheck) -> impl Iterator<Item = usize> + 'a {
     let metric = check.metric;
-    let may_tell = |reason: Option<Doubt>| match reason {
+    let may_decide = |reason: Option<Doubt>| match reason {
         Some(Doubt::Across | Doubt::TooFewRuns | Doubt::TooFewSamples) => true,
         Some(Doubt::Withheld(withheld)) => withheld.may_heal(),
         _ => false,
@@ -159,7 +159,7 @@ fn across<'a>(plan: &'a Plan, summary: &'a Summary, check: &'a BoundCheck) -> im
         baseline.is_some_and(|baseline| !is_given_up(&summary.cells[baseline as usize]))
     };
     let doubtful: HashSet<CellId> =
-        check.cells.iter().filter(|bounded| may_tell(bounded.reason)).map(|bounded| bounded.cell).collect();
+        check.cells.iter().filter(|bounded| may_decide(bounded.reason)).map(|bounded| bounded.cell).collect();
     let cells =
         plan.cells.iter().enumerate().filter(move |(_, cell)| doubtful.contains(&cell.id)).map(|(cell, _)| cell);
     let is_of_runs = !metric.metric.is_constant();
@@ -176,8 +176,8 @@ fn rivals(
     within: &[BoundCheck],
 ) -> BTreeSet<usize> {
     let metric = asked(best);
-    let all = |cell: usize, of: &dyn Fn(BoundOutcome) -> bool| {
-        within.iter().filter_map(|check| check.of(plan.cells[cell].id)).all(|bounded| of(bounded.outcome))
+    let all = |cell: usize, accepts: &dyn Fn(BoundOutcome) -> bool| {
+        within.iter().filter_map(|check| check.of(plan.cells[cell].id)).all(|bounded| accepts(bounded.outcome))
     };
     let is_open = |leader: usize, cell: usize| {
         let compared = compare_cells(summary, cell, leader, metric, terms);
@@ -197,8 +197,8 @@ fn rivals(
         sort_by_estimate(summary, metric, &mut field);
         let keeper = field.iter().copied().find(|cell| all(*cell, &|outcome| outcome == BoundOutcome::Kept));
         for leader in field.first().copied().into_iter().chain(keeper) {
-            let others = field.iter().copied().filter(|cell| *cell != leader && is_open(leader, *cell));
-            open.extend(others.flat_map(|cell| [leader, cell]));
+            let rivals = field.iter().copied().filter(|cell| *cell != leader && is_open(leader, *cell));
+            open.extend(rivals.flat_map(|cell| [leader, cell]));
         }
     }
     open
@@ -210,8 +210,8 @@ fn of_group(plan: &Plan, group: &Group, summary: &Summary, terms: &ComparisonRul
     let needed = match group.baseline.filter(runs) {
         Some(baseline) if cells.len() > 1 => {
             let baseline = baseline as usize;
-            let others = cells.into_iter().filter(|cell| *cell != baseline);
-            others.map(|cell| of_pair(summary, baseline, cell, terms)).min()
+            let compared = cells.into_iter().filter(|cell| *cell != baseline);
+            compared.map(|cell| of_pair(summary, baseline, cell, terms)).min()
         }
         _ => cells.into_iter().map(|cell| of_cell(&summary.cells[cell], terms)).min(),
     };
@@ -232,8 +232,8 @@ fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &ComparisonRu
     }
 }
 
-/// Runs of it failed alike, or its rehearsal did, so that no more are started. A run that was not started because the arm
-/// beside it failed is no such failure.
+/// Runs of it failed alike, or its rehearsal did, so that no more are started. A run of a duet that was not started
+/// because the other one failed is no such failure.
 fn is_given_up(cell: &CellSummary) -> bool {
     cell.runs.not_run > 0 && (cell.runs.failed > 1 || cell.runs.completed == 0)
 }

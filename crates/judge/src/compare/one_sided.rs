@@ -27,9 +27,9 @@ pub(super) fn ratio(
     reference: MetricReference,
     terms: &ComparisonRules,
 ) -> Option<OneSided> {
-    let ratio = to.place_of(reference)? / from.place_of(reference)?;
-    let [base, own] = [from, to].map(|cell| ends(cell, reference, terms.confidence()));
-    let allowed = Interval { low: own.low / base.high, high: own.high / base.low };
+    let ratio = to.sort_value(reference)? / from.sort_value(reference)?;
+    let [base, candidate] = [from, to].map(|cell| ends(cell, reference, terms.confidence()));
+    let allowed = Interval { low: candidate.low / base.high, high: candidate.high / base.low };
     let interval = Some(allowed).filter(|_| from.has_enough_runs() && to.has_enough_runs());
     // Log ratios are positive where the candidate is worse.
     let theta = interval.map(|allowed| Interval { low: -allowed.high.ln(), high: -allowed.low.ln() });
@@ -74,18 +74,18 @@ mod tests {
         let found = |rate: f64| cell(rate, |step| 2 * step);
         let seldom = |rate: f64| cell(rate, |_| 0);
         let often = |rate: f64| cell(rate, |_| 10_000);
-        let of = |from: CellSummary, to: CellSummary| {
+        let judged = |from: CellSummary, to: CellSummary| {
             let found = ratio(&from, &to, MetricReference::of(&LARGEST_RATE), &ComparisonRules::default()).unwrap();
             (found.verdict, found.interval.unwrap())
         };
         assert!(found(100.0).bound_of(MetricReference::of(&LARGEST_RATE)).is_none());
-        let (verdict, allowed) = of(found(100.0), seldom(400.0));
+        let (verdict, allowed) = judged(found(100.0), seldom(400.0));
         assert!(verdict.is_improvement() && (4.0..4.3).contains(&allowed.low) && allowed.high.is_infinite());
-        let (verdict, allowed) = of(seldom(400.0), found(100.0));
+        let (verdict, allowed) = judged(seldom(400.0), found(100.0));
         assert!(verdict.is_regression() && allowed.low == 0.0 && (0.2..0.3).contains(&allowed.high), "{allowed:?}");
-        assert!(of(found(100.0), often(20.0)).0.is_regression());
+        assert!(judged(found(100.0), often(20.0)).0.is_regression());
         for (from, to) in [(found(100.0), seldom(50.0)), (seldom(100.0), seldom(900.0)), (found(100.0), often(900.0))] {
-            assert!(of(from, to).0.is_open());
+            assert!(judged(from, to).0.is_open());
         }
     }
 }

@@ -9,7 +9,7 @@ use super::unpaired::sign;
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
 use crate::stored::{interval, rounded, word};
-use crate::summary::{CONFIDENCE, CellSummary, Summary, beside};
+use crate::summary::{CONFIDENCE, CellSummary, Summary, background_load};
 use base::metric::{Difference, Direction, ITEMS, LARGEST_RATE, MetricReference, Unit};
 use plan::CellId;
 use statistics::duet::paired_slice_ratio;
@@ -46,10 +46,10 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why.
     pub reason: Reason,
-    /// Processors that others used beside most runs of the two, for which the verdict holds; absent where the machine was
-    /// theirs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<f64>,
+    /// Processors that background load used during most runs of the two, for which the verdict holds; absent where there
+    /// was none.
+    #[serde(rename = "beside", default, skip_serializing_if = "Option::is_none")]
+    pub background_load: Option<f64>,
     /// About how many more blocks would decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_blocks: Option<u64>,
@@ -74,7 +74,7 @@ pub enum Reason {
     WithinMargin,
     /// There is a difference, but whether it exceeds the margin is open.
     SizeNotEstablished,
-    /// The interval is too wide to tell.
+    /// The interval is too wide to decide.
     NotEnoughData,
     /// There are fewer common blocks than a verdict takes.
     TooFewBlocks,
@@ -146,7 +146,7 @@ impl Comparison {
             margin: 0.0,
             verdict,
             reason: Reason::of(verdict, None),
-            beside: beside([from, to]),
+            background_load: background_load([from, to]),
             more_blocks: None,
             deviation: None,
             detectable: None,
@@ -160,7 +160,7 @@ impl Comparison {
             ratio: rounded(self.ratio),
             low: self.low.map(rounded),
             high: self.high.map(rounded),
-            beside: self.beside.map(rounded),
+            background_load: self.background_load.map(rounded),
             deviation: self.deviation.map(rounded),
             detectable: self.detectable.map(rounded),
             p: self.p.map(rounded),
@@ -180,9 +180,10 @@ pub(crate) fn compare_unasked(
     let metric = to.compared_by(from);
     let found = compare_cells(summary, baseline, cell, metric, terms);
     if metric.metric.name == LARGEST_RATE.name {
-        // A run whose rate lies beyond those that were looked at is not like the others.
-        let is_told = |cell: &CellSummary| cell.bound_of(metric).is_none();
-        let lacks = |cell: &CellSummary| is_told(cell) && cell.run_values(metric).len() < cell.runs.completed as usize;
+        // A run whose rate lies beyond those that were looked at is unlike the rest.
+        let is_measured = |cell: &CellSummary| cell.bound_of(metric).is_none();
+        let lacks =
+            |cell: &CellSummary| is_measured(cell) && cell.run_values(metric).len() < cell.runs.completed as usize;
         let why = (lacks(from) || lacks(to)).then_some(Withheld::ShortLoad);
         return found.map(|found| found.withheld_for(why));
     }
@@ -267,7 +268,7 @@ fn by_items(exactly: Comparison, [from, to]: [&CellSummary; 2], terms: &Comparis
     Some(comparison.withheld_for(withheld(from).or_else(|| withheld(to))))
 }
 
-/// The verdict by a metric that nothing tells more about: the values themselves, without margin (method 6.1).
+/// The verdict by a metric of which only the values are known: the values themselves, without margin (method 6.1).
 fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricReference) -> Option<Comparison> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let (before, after) = (from.estimate_of(reference)?.value, to.estimate_of(reference)?.value);
@@ -302,7 +303,7 @@ fn beyond(
     Some(comparison.withheld_for(why.or(is_open.then_some(Withheld::RateBeyond))))
 }
 
-/// The paired comparison of two arms in their common blocks.
+/// The paired comparison of two cells, or of a cell and its A/A copy, in their common blocks.
 pub(super) fn paired(
     from: &CellSummary,
     to: &CellSummary,
@@ -332,7 +333,7 @@ pub fn speedup(theta: f64) -> f64 {
     (-theta).exp()
 }
 
-/// The same for arms that ran at the same time: the median over the slices of each block.
+/// The same for two that ran at the same time: the median over the slices of each block.
 fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
     let ratio = |(block, slices): &(u32, Vec<f64>)| {
         let (_, base) = from.slices.iter().find(|(other, _)| other == block)?;
@@ -450,21 +451,21 @@ mod tests {
 
     /// Load that stays does not widen an interval; it changes the answer (method 8.1), of a quick look as of a whole record.
     #[test]
-    fn a_quick_look_beside_other_load_claims_what_a_whole_record_claims() {
-        let beside = |factor: f64, runs: u32, is_quick: bool| {
+    fn a_quick_look_under_background_load_claims_what_a_whole_record_claims() {
+        let judged = |factor: f64, runs: u32, is_quick: bool| {
             let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
             let mut cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
-            let load = crate::summary::OtherLoad { runs, cores: 0.98, waiting_threads: None };
-            cells.iter_mut().for_each(|cell| cell.findings.other_load = Some(load));
+            let load = crate::summary::BackgroundLoad { runs, cores: 0.98, waiting_threads: None };
+            cells.iter_mut().for_each(|cell| cell.findings.background_load = Some(load));
             let summary = Summary { cells, ..Summary::default() };
             let terms = ComparisonRules { is_quick, ..ComparisonRules::default() };
             let found = compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks");
-            (found.verdict, found.withheld(), found.beside)
+            (found.verdict, found.withheld(), found.background_load)
         };
-        assert_eq!(beside(1.5, 6, true), (Verdict::Worse, None, Some(0.98)));
-        assert_eq!(beside(1.5, 6, true), beside(1.5, 6, false));
-        assert_eq!(beside(1.5, 3, true), (Verdict::Worse, None, None), "half of the runs are not most");
-        assert_eq!(beside(1.0, 6, true), (Verdict::Undecided, Some(Withheld::QuickLook), Some(0.98)));
+        assert_eq!(judged(1.5, 6, true), (Verdict::Worse, None, Some(0.98)));
+        assert_eq!(judged(1.5, 6, true), judged(1.5, 6, false));
+        assert_eq!(judged(1.5, 3, true), (Verdict::Worse, None, None), "half of the runs are not most");
+        assert_eq!(judged(1.0, 6, true), (Verdict::Undecided, Some(Withheld::QuickLook), Some(0.98)));
     }
 
     #[test]

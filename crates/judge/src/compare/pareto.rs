@@ -1,12 +1,13 @@
 //! Cells that give and take: the Pareto frontier of what could stand in for each other (method 9).
 //!
-//! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input the place
-//! of each cell: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of which nothing may be said.
+//! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input where
+//! each cell lies: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of
+//! which nothing may be said.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::choose::{Entrant, Standing};
+use super::choose::{Candidate, Standing};
 use super::comparable::{Unfit, comparable, unfit};
 use super::pair::compare_cells;
 use super::{ComparisonRules, Judged};
@@ -22,7 +23,7 @@ use statistics::pareto::{Objective, frontier};
 /// Fewer cells than these have nothing to give or take.
 const LEAST_CELLS: usize = 2;
 
-/// Fewer cells than these are told apart by a table at one glance, and are weighed only where the specification asks.
+/// A table of fewer cells than these is read at a glance, so they are weighed only where the specification asks.
 const LEAST_CELLS_UNASKED: usize = 3;
 
 /// Cells by several metrics at once.
@@ -34,16 +35,16 @@ pub struct Tradeoff {
     /// another.
     #[serde(default, rename = "open", skip_serializing_if = "is_false")]
     pub is_open: bool,
-    /// Every cell that could stand in for the others and is to be run, in plan order.
+    /// Every cell of the set that is to be run, in plan order.
     pub points: Vec<Point>,
 }
 
-/// The place of a cell in a trade-off.
+/// Where a cell lies in a trade-off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Id of the cell.
     pub cell: CellId,
-    /// Where it lies.
+    /// On the frontier or off it, and why.
     #[serde(flatten)]
     pub place: FrontierPlace,
 }
@@ -55,9 +56,9 @@ pub struct Point {
 pub enum FrontierPlace {
     /// No other is at least as good by every metric and better by one, as estimated, and none is so for certain.
     Frontier,
-    /// Others are ahead as estimated, none for certain.
+    /// Other cells are ahead as estimated, none for certain.
     WithinNoise,
-    /// Others are better or equivalent by every metric and better by one.
+    /// Other cells are better or equivalent by every metric and better by one.
     Dominated {
         /// Ids of these cells, in plan order.
         by: Vec<CellId>,
@@ -120,7 +121,7 @@ struct Set<'a> {
 impl Set<'_> {
     fn weigh(&self, cells: &[usize]) -> Option<Tradeoff> {
         // What is near the largest rate is not weighed against what is at it.
-        if cells.iter().any(|cell| self.metrics.iter().any(|metric| !self.plan.load_tells(*cell, *metric))) {
+        if cells.iter().any(|cell| self.metrics.iter().any(|metric| !self.plan.load_reports(*cell, *metric))) {
             return None;
         }
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
@@ -133,11 +134,11 @@ impl Set<'_> {
         let places = self.places(&fit);
         let is_open = self.is_open(&fit, &places);
         let mut places = places.into_iter();
-        let place = |why: Option<Unfit>| match why {
+        let place_of = |why: Option<Unfit>| match why {
             Some(why) => FrontierPlace::LeftOut { why },
             None => places.next().unwrap_or(FrontierPlace::LeftOut { why: Unfit::NoValue }),
         };
-        let places = whys.into_iter().map(place);
+        let places = whys.into_iter().map(place_of);
         let points = run.iter().zip(places).map(|(cell, place)| Point { cell: self.id(*cell), place }).collect();
         Some(Tradeoff { metrics: self.metrics.to_vec(), points, is_open })
     }
@@ -166,9 +167,9 @@ impl Set<'_> {
         let values: Vec<Vec<Option<f64>>> =
             cells.iter().map(|cell| self.metrics.iter().map(|metric| value(cell, metric)).collect()).collect();
         let front = frontier(&values, &self.objectives());
-        let verdict = |one: usize, other: usize, metric: usize| self.verdict(cells[one], cells[other], metric);
+        let verdict = |cell: usize, rival: usize, metric: usize| self.verdict(cells[cell], cells[rival], metric);
         let classes = classify(&front, self.metrics.len(), verdict);
-        let place = |(point, class): (usize, ParetoClass)| match class {
+        let place_of = |(point, class): (usize, ParetoClass)| match class {
             ParetoClass::Frontier => FrontierPlace::Frontier,
             ParetoClass::WithinNoise => FrontierPlace::WithinNoise,
             ParetoClass::Dominated { by } => {
@@ -183,7 +184,7 @@ impl Set<'_> {
             // A value that is not a number cannot be estimated either.
             ParetoClass::Excluded => FrontierPlace::LeftOut { why: Unfit::NoValue },
         };
-        classes.into_iter().enumerate().map(place).collect()
+        classes.into_iter().enumerate().map(place_of).collect()
     }
 
     /// Whether the answer names a cell, and found another one beaten by the metric that was asked for: equivalence is not
@@ -194,17 +195,17 @@ impl Set<'_> {
         else {
             return false;
         };
-        let is_beaten = |entrant: &Entrant| matches!(entrant.standing, Standing::Beaten { .. });
+        let is_beaten = |candidate: &Candidate| matches!(candidate.standing, Standing::Beaten { .. });
         choice
-            .contests
+            .rankings
             .iter()
-            .filter(|contest| contest.best.contains(&cell))
-            .any(|contest| contest.entrants.iter().any(|entrant| entrant.cell == other && is_beaten(entrant)))
+            .filter(|ranking| ranking.best.contains(&cell))
+            .any(|ranking| ranking.candidates.iter().any(|candidate| candidate.cell == other && is_beaten(candidate)))
     }
 
     /// The verdict on one cell against another by the metric of this index.
-    fn verdict(&self, one: usize, other: usize, metric: usize) -> Verdict {
-        let comparison = compare_cells(self.summary, other, one, self.metrics[metric], self.terms);
+    fn verdict(&self, cell: usize, rival: usize, metric: usize) -> Verdict {
+        let comparison = compare_cells(self.summary, rival, cell, self.metrics[metric], self.terms);
         comparison.map(|comparison| comparison.verdict).unwrap_or_default()
     }
 
@@ -212,11 +213,11 @@ impl Set<'_> {
         let may_be = |place: &FrontierPlace| matches!(place, FrontierPlace::Frontier | FrontierPlace::WithinNoise);
         let open: Vec<usize> =
             cells.iter().zip(places).filter(|(_, place)| may_be(place)).map(|(cell, _)| *cell).collect();
-        let is_better = |one: usize, other: usize| {
-            (0..self.metrics.len()).any(|metric| self.verdict(one, other, metric).is_improvement())
+        let is_better = |cell: usize, rival: usize| {
+            (0..self.metrics.len()).any(|metric| self.verdict(cell, rival, metric).is_improvement())
         };
-        let opposed = |one: usize, other: usize| is_better(one, other) && is_better(other, one);
-        open.iter().enumerate().any(|(index, one)| open[index + 1..].iter().any(|other| opposed(*one, *other)))
+        let opposed = |cell: usize, rival: usize| is_better(cell, rival) && is_better(rival, cell);
+        open.iter().enumerate().any(|(index, cell)| open[index + 1..].iter().any(|rival| opposed(*cell, *rival)))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::summary::CONFIDENCE;
 use base::metric;
 use experiment::{PrecisionStop, Runs, Stop};
 use plan::Plan;
-use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
+use record::{Manifest, Outcome, RunKind, StoreError, StoredRun};
 use statistics::interim::{Analysis, InterimAnalyses};
 use statistics::pilot::{Pilot, typical};
 use statistics::planning::{PairedPilot, blocks_for_effect};
@@ -57,14 +57,14 @@ pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Result
         Stop::Precision(PrecisionStop { min_samples, max_samples, .. }) => min_samples as usize..=max_samples as usize,
         Stop::Samples(_) | Stop::Time(_) => 5..=100_000,
     };
-    let of = |cell: &plan::Cell| {
-        let is_of = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main;
+    let completed_runs = |cell: &plan::Cell| {
+        let is_of = |run: &&StoredRun| run.cell == cell.id && run.kind == RunKind::Main;
         let completed = runs.iter().filter(is_of).filter(|run| run.outcome == Outcome::Completed);
         completed.map(Run::of).collect::<Result<Vec<_>, StoreError>>()
     };
     let mut proposals = Vec::new();
     for (_, cell) in plan.runnable() {
-        proposals.extend(proposal(plan.path(cell), of(cell)?, bounds.clone(), relative));
+        proposals.extend(proposal(plan.path(cell), completed_runs(cell)?, bounds.clone(), relative));
     }
     Ok(proposals)
 }
@@ -107,7 +107,7 @@ fn proposal(cell: String, runs: Vec<Run>, bounds: std::ops::RangeInclusive<usize
     })
 }
 
-/// What a run tells about the next ones.
+/// What a run says about the next ones.
 struct Run {
     durations: Vec<f64>,
     /// Seconds until its counted samples begin, and of these.
@@ -170,7 +170,7 @@ mod tests {
             measured.input.push(0);
         }
         let data = RunData { measured, ..RunData::default() };
-        StoredRun { data, ..StoredRun::not_started(cell, Arm::Main, number, 0, Outcome::Completed) }
+        StoredRun { data, ..StoredRun::not_started(cell, RunKind::Main, number, 0, Outcome::Completed) }
     }
 
     #[test]
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn one_disturbed_run_of_ten_changes_little() {
-        let of = |last: u64| {
+        let proposed_with = |last: u64| {
             let levels = [1_000, 1_010, 995, 1_004, 1_012, 990, 1_001, 1_007, 998, last].map(|level| level * 1_000);
             let runs: Vec<StoredRun> = levels.iter().zip(0..).map(|(level, number)| run(number, *level)).collect();
             proposed(&runs, 0.01)
         };
-        let (quiet, disturbed) = (of(1_002), of(3_000));
+        let (quiet, disturbed) = (proposed_with(1_002), proposed_with(3_000));
         let (few, more) = (quiet.runs.expect("a number"), disturbed.runs.expect("a number"));
         assert!((5..30).contains(&few) && more >= few && more <= 2 * few, "{quiet:?} {disturbed:?}");
         assert!(disturbed.precision_now < Some(0.02), "{disturbed:?}");

@@ -14,7 +14,7 @@ pub struct ComparisonRules {
     pub analyses: InterimAnalyses,
     /// A quick look calls nothing equivalent.
     pub is_quick: bool,
-    /// The arms of a pair ran at the same time, and are compared slice by slice.
+    /// The two cells of a pair ran at the same time, and are compared slice by slice.
     pub is_duet: bool,
     /// Master seed of what is drawn at random.
     pub seed: u64,

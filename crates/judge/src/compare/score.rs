@@ -32,7 +32,7 @@ impl ScoreDifference {
     }
 
     /// From two values with their intervals: the squared distances to their ends added (Newcombe 1998, method 10, for
-    /// proportions; Zou and Donner 2008 for others).
+    /// proportions; Zou and Donner 2008 for other scores).
     pub(crate) fn unpaired(from: (f64, Option<Interval>), to: (f64, Option<Interval>)) -> Self {
         let difference = to.0 - from.0;
         let interval = from.1.zip(to.1).map(|(before, after)| Interval {
@@ -82,7 +82,8 @@ pub(super) fn difference(from: &CellSummary, to: &CellSummary, metric: &Metric) 
     if let Some((before, after)) = items.filter(are_same) {
         return ScoreDifference::on_the_same_items(before, after);
     }
-    let score = |of: &CellSummary| of.accuracy.iter().find(|score| *score.metric.metric() == *metric).cloned();
+    let score =
+        |summary: &CellSummary| summary.accuracy.iter().find(|score| *score.metric.metric() == *metric).cloned();
     let (before, after) = (score(from)?, score(to)?);
     let estimates = [&before, &after].map(|score| (score.estimate.value, score.estimate.interval));
     // Cells that differ in their input alone are scored once.
@@ -91,8 +92,8 @@ pub(super) fn difference(from: &CellSummary, to: &CellSummary, metric: &Metric) 
         return Some(ScoreDifference { difference: 0.0, interval, is_same: true });
     }
     // The one against the reference was tested on the same items.
-    let tested = |score: &Score, of: &Scored, reference: &Scored| {
-        let change = score.change.filter(|_| of.reference == Some(reference.cell))?;
+    let tested = |score: &Score, scored: &Scored, reference: &Scored| {
+        let change = score.change.filter(|_| scored.reference == Some(reference.cell))?;
         let none = Interval { low: 0.0, high: 0.0 };
         let is_same = match change.lost.zip(change.gained) {
             Some(items) => items == (0, 0),

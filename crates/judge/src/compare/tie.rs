@@ -1,4 +1,4 @@
-//! Cells that no verdict on the asked metric tells apart, and what else speaks for one of them.
+//! Cells that no verdict on the asked metric separates, and what else speaks for one of them.
 //!
 //! A question names what breaks its ties. Where none is asked, the metrics that the trade-offs weigh come first, then peak
 //! memory and the size of the model file. Input and output as for any verdict; pure.
@@ -26,12 +26,12 @@ impl<'a> TieBreak<'a> {
         asked: Option<MetricReference>,
         by: impl Iterator<Item = MetricReference>,
     ) -> Self {
-        let may_tell = |by: &MetricReference| !by.is_speedup() && by.metric.direction != Direction::Neutral;
-        let metrics = by.filter(|by| may_tell(by) && Some(*by) != asked).collect();
+        let may_decide = |by: &MetricReference| !by.is_speedup() && by.metric.direction != Direction::Neutral;
+        let metrics = by.filter(|by| may_decide(by) && Some(*by) != asked).collect();
         TieBreak { summary, terms, asked, metrics }
     }
 
-    /// By what a cell is ahead of another one, where the asked metric does not tell them apart.
+    /// By what a cell is ahead of another one, where the asked metric does not separate them.
     pub(super) fn ahead(&self, cell: usize, other: usize) -> Option<Comparison> {
         let asked = match self.asked {
             Some(asked) => self.verdict(cell, other, asked),
@@ -39,8 +39,8 @@ impl<'a> TieBreak<'a> {
         };
         asked.filter(is_tie)?;
         for metric in &self.metrics {
-            let tells = |found: &Comparison| found.verdict.is_difference() && self.is_beyond_margin(found);
-            let found = self.verdict(cell, other, *metric).filter(tells);
+            let decides = |found: &Comparison| found.verdict.is_difference() && self.is_beyond_margin(found);
+            let found = self.verdict(cell, other, *metric).filter(decides);
             if let Some(found) = found {
                 return found.verdict.is_improvement().then_some(found);
             }
@@ -61,7 +61,7 @@ impl<'a> TieBreak<'a> {
     }
 }
 
-/// A comparison that could have told two cells apart, and did not.
+/// A comparison that could have separated two cells, and did not.
 fn is_tie(comparison: &Comparison) -> bool {
     comparison.is_judged() && !comparison.verdict.is_difference()
 }

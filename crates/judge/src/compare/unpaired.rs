@@ -1,5 +1,5 @@
-//! Two sides that were measured apart, such as two files or two commits (method 6.2): the rule of `statistics`, told which
-//! way is good, and how much sessions are taken to differ.
+//! Two sides that were measured apart, such as two files or two commits (method 6.2): the rule of `statistics`, with the
+//! direction that is better, and how much sessions are taken to differ.
 //!
 //! Deliberately absent: pairs, which `pair` compares.
 

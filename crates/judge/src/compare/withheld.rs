@@ -22,7 +22,7 @@ pub enum Withheld {
     ManyFailures,
     /// More than half of the runs never became steady.
     NotSteady,
-    /// Much of the time went to nodes on the CPU in place of the device.
+    /// Much of the time went to nodes on the CPU instead of the device.
     OnCpu,
     /// Much of the time lies outside of what the runtime's program timed.
     Untimed,
@@ -34,10 +34,11 @@ pub enum Withheld {
     RateBeyond,
     /// The two have different batches, so that one inference of the one is not one of the other, and no rate of items.
     BatchesDiffer,
-    /// Two identical arms differed by more than the margin.
+    /// The two sides of an A/A comparison differed by more than the margin.
     ControlFailed,
-    /// Most runs of a quick look met other load, beside which earlier versions gave no verdict.
-    OtherLoad,
+    /// Most runs of a quick look met background load, under which earlier versions gave no verdict.
+    #[serde(rename = "other_load")]
+    BackgroundLoad,
     /// Nothing within the wide margin of a quick look is judged.
     QuickLook,
 }
@@ -69,11 +70,11 @@ impl Withheld {
             Withheld::OnCpu => "too much of the time was spent on the CPU",
             Withheld::Untimed => "much of the time lies outside of the program's clock",
             Withheld::Saturated => "more queries came than could be served",
-            Withheld::ShortLoad => "too short to tell: fewer queries than the queue needs",
+            Withheld::ShortLoad => "too short: fewer queries than the queue needs",
             Withheld::RateBeyond => "the largest rate of one of them lies beyond those that were looked at",
             Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
             Withheld::ControlFailed => "the control failed",
-            Withheld::OtherLoad => "other load during most runs of a quick look",
+            Withheld::BackgroundLoad => "background load during most runs of a quick look",
             Withheld::QuickLook => "quick look",
         }
     }
@@ -105,8 +106,8 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
 }
 
 impl ComparisonRules {
-    /// What a quick look leaves open: what lies within its margin. Beside other load it claims what a whole record would, and
-    /// both say so.
+    /// What a quick look leaves open: what lies within its margin. Under background load it claims what a whole record
+    /// would, and both say so.
     pub(super) fn withheld(&self, paired: &LogRatio, reference: MetricReference) -> Option<Withheld> {
         // An interval beyond the margin is open for want of runs, and says so itself.
         let of_interval = Verdict::from_interval(paired.interval, self.margin_of(reference).ln_1p());

@@ -60,7 +60,7 @@ pub struct Scaling {
 pub struct Diagnosis {
     /// Its share of the roof; absent where that is not known, or was plainly measured too low.
     pub of_roof: Option<f64>,
-    /// What bounds it, where that can be told.
+    /// What bounds it, where that is known.
     pub bound: Option<Bound>,
 }
 
@@ -203,7 +203,7 @@ fn near(facts: &Facts) -> Option<RooflineShare> {
 fn threads(facts: &Facts) -> Option<Bound> {
     let Scaling { threads, fewer, speedup, at_most } = facts.scaling?;
     let more = f64::from(threads) / f64::from(fewer);
-    // Karp and Flatt 1990, with the fewer threads in the place of one.
+    // Karp and Flatt 1990, with the fewer threads instead of one.
     let serial = (at_most.recip() - more.recip()) / (1.0 - more.recip());
     (more > 1.0 && serial >= SERIAL).then_some(Bound::Threads { threads, fewer, speedup })
 }

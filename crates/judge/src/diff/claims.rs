@@ -22,9 +22,9 @@ pub enum Standing {
     Holds,
     /// Another verdict.
     Fails,
-    /// The other side cannot tell.
+    /// The other side is undecided.
     Open,
-    /// The other side has nothing to tell it by.
+    /// The other side has no data for it.
     Absent,
 }
 

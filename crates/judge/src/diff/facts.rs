@@ -1,4 +1,5 @@
-//! What differs between two sides besides their numbers, entry by entry: of models the opset, operators, parameters, size.
+//! What differs between two sides other than their numbers, entry by entry: of models the opset, operators, parameters,
+//! size.
 
 use std::collections::BTreeMap;
 
@@ -37,20 +38,20 @@ pub struct Changes {
 
 /// What differs, in the order of the facts.
 pub fn changes(baseline: &Provenance, candidate: &Provenance) -> Changes {
-    let of = |class: Class, from: &Facts, to: &Facts| -> Vec<Changed> {
+    let changes_of = |class: Class, from: &Facts, to: &Facts| -> Vec<Changed> {
         FIELDS.iter().filter(|field| field.class == class).flat_map(|field| changed(field, from, to)).collect()
     };
     Changes {
-        subject: of(Class::Subject, &baseline.subject, &candidate.subject),
-        frame: of(Class::Frame, &baseline.frame, &candidate.frame),
-        context: of(Class::Context, &baseline.context, &candidate.context),
+        subject: changes_of(Class::Subject, &baseline.subject, &candidate.subject),
+        frame: changes_of(Class::Frame, &baseline.frame, &candidate.frame),
+        context: changes_of(Class::Context, &baseline.context, &candidate.context),
     }
 }
 
 fn changed(field: &Field, from: &Facts, to: &Facts) -> Vec<Changed> {
     // What one side does not know is no difference.
     let Some((before, after)) = from.get(field.name).zip(to.get(field.name)) else { return Vec::new() };
-    let one = |of: Option<String>, before: &Value, after: &Value| {
+    let changed_entry = |of: Option<String>, before: &Value, after: &Value| {
         let (before, after) = only_differing(before, after);
         Changed { fact: field.name.to_owned(), of, before, after, is_passing: field.is_passing }
     };
@@ -62,11 +63,11 @@ fn changed(field: &Field, from: &Facts, to: &Facts) -> Vec<Changed> {
             names.extend(after.keys().filter(|name| !before.contains_key(*name)));
             let pair = |name: &String| {
                 let [from, to] = [&before, &after].map(|rows| rows.get(name).copied().unwrap_or(&Value::Null));
-                (from != to).then(|| one(Some(name.clone()), from, to))
+                (from != to).then(|| changed_entry(Some(name.clone()), from, to))
             };
             names.into_iter().filter_map(pair).collect()
         }
-        _ => vec![one(None, before, after)],
+        _ => vec![changed_entry(None, before, after)],
     }
 }
 
@@ -82,11 +83,11 @@ fn only_differing(before: &Value, after: &Value) -> (Value, Value) {
     let mut names: Vec<&String> = from.keys().collect();
     names.extend(to.keys().filter(|name| !from.contains_key(*name)));
     for name in names {
-        let [one, other] = [from, to].map(|fields| fields.get(name).unwrap_or(&Value::Null));
-        if one != other {
-            let (one, other) = only_differing(one, other);
-            left.insert(name.clone(), one);
-            right.insert(name.clone(), other);
+        let [before, after] = [from, to].map(|fields| fields.get(name).unwrap_or(&Value::Null));
+        if before != after {
+            let (before, after) = only_differing(before, after);
+            left.insert(name.clone(), before);
+            right.insert(name.clone(), after);
         }
     }
     (Value::Object(left), Value::Object(right))

@@ -27,7 +27,7 @@ pub enum Reason {
     },
     /// There is a difference, but whether it exceeds the margin is open.
     SizeNotEstablished,
-    /// The interval is too wide to tell.
+    /// The interval is too wide to decide.
     NotEnoughData {
         /// The relative effect that these runs find with 80 % power; absent where there is no such number.
         detectable: Option<f64>,

@@ -1,4 +1,4 @@
-//! Whether two cells were measured in the same frame (method 8.4), told by the facts that speak about these cells.
+//! Whether two cells were measured in the same frame (method 8.4), by the facts about these cells.
 
 use std::collections::HashMap;
 
@@ -54,14 +54,14 @@ fn is_about(field: &Field, names: &AxisMap<String>) -> bool {
 
 /// Whether both sides run the same bytes with the same settings and the same library, whatever around them differs.
 pub(super) fn is_unchanged(baseline: (&Results, &Cell), candidate: (&Results, &Cell)) -> bool {
-    let ((from, one), (to, other)) = (baseline, candidate);
+    let ((from, baseline_cell), (to, candidate_cell)) = (baseline, candidate);
     let is_same = |name: &str| {
         let Some(field) = record::provenance::field(name) else { return false };
         let about = |results: &'_ Results, cell: &Cell| {
             let value = results.provenance.subject.get(name)?;
             field.about(value, |axis| &cell.names[axis]).cloned()
         };
-        about(from, one) == about(to, other)
+        about(from, baseline_cell) == about(to, candidate_cell)
     };
     // The files that a command reads, and the modules that a program imports, are unknown.
     let has_programs = |results: &Results| {
@@ -70,8 +70,8 @@ pub(super) fn is_unchanged(baseline: (&Results, &Cell), candidate: (&Results, &C
     };
     let are_known = [from, to].iter().all(|results| !results.method.runs_commands() && !has_programs(results));
     are_known
-        && one.sha256 == other.sha256
-        && one.definition == other.definition
-        && !one.definition.is_empty()
+        && baseline_cell.sha256 == candidate_cell.sha256
+        && baseline_cell.definition == candidate_cell.definition
+        && !baseline_cell.definition.is_empty()
         && ["runtimes", "plugins", "script"].into_iter().all(is_same)
 }

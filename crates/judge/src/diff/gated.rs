@@ -111,15 +111,15 @@ fn accept(rows: &mut [Row], gating: &Gating) {
 }
 
 fn count(rows: &[Row], gating: &Gating, together: usize) -> Gated {
-    let of =
+    let count_of =
         |outcome: Held| rows.iter().filter_map(|row| row.gate.as_ref()).filter(|gate| gate.outcome == outcome).count();
     let (holds, fell, undecided, unjudged) =
-        (of(Held::Holds), of(Held::Falls), of(Held::Undecided), of(Held::Unjudged));
-    let accepted = of(Held::Accepted);
+        (count_of(Held::Holds), count_of(Held::Falls), count_of(Held::Undecided), count_of(Held::Unjudged));
+    let accepted = count_of(Held::Accepted);
     let judged = holds + fell + undecided + accepted;
     let without_rows = gating.without_rows(rows);
     // Where the older side has nothing, there is nothing to become worse than.
-    let new = of(Held::New);
+    let new = count_of(Held::New);
     let is_blind = (judged == 0 && new == 0) || unjudged > 0 || !without_rows.is_empty();
     let outcome = if fell > 0 || (is_blind && !gating.allows_unjudged) {
         GateOutcome::Failed
@@ -158,10 +158,10 @@ impl Gating {
         let value = row.baseline.or(row.candidate).map_or(1.0, |known| known.value);
         let strictness = |asked: &Asked| asked.worse_by.unwrap_or(row.margin).absolute_of(value);
         let of_side = |is_older: bool| {
-            let all = self.asked.iter().filter(|asked| row.tells(asked.metric) && asked.is_older == is_older);
-            all.filter(is_in).min_by(|one, other| {
-                let by_unit = one.is_foreign_to(row).cmp(&other.is_foreign_to(row));
-                by_unit.then(strictness(one).total_cmp(&strictness(other)))
+            let all = self.asked.iter().filter(|asked| row.is_about(asked.metric) && asked.is_older == is_older);
+            all.filter(is_in).min_by(|a, b| {
+                let by_unit = a.is_foreign_to(row).cmp(&b.is_foreign_to(row));
+                by_unit.then(strictness(a).total_cmp(&strictness(b)))
             })
         };
         of_side(false).or_else(|| of_side(true))
@@ -169,7 +169,7 @@ impl Gating {
 
     /// Metrics that are gated and of which there is no row.
     fn without_rows(&self, rows: &[Row]) -> Vec<String> {
-        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.tells(*metric) && row.gate.is_some());
+        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.is_about(*metric) && row.gate.is_some());
         let mut found: Vec<String> =
             self.metrics().filter(|metric| !is_there(metric)).map(|metric| metric.to_string()).collect();
         found.extend(self.unknown.iter().cloned());

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::results::{Cell, ControlOutcome, FailureSeen, Results, Rules, beside, schema_of};
+use crate::results::{Cell, ControlOutcome, FailureSeen, Results, Rules, background_load, schema_of};
 use base::metric::{CPU_TIME, MetricReference};
 use experiment::{AxisMap, Grade};
 use plan::CellId;
@@ -82,9 +82,9 @@ pub struct Side {
 pub struct Stale {
     /// The specification, if it is another one: its path.
     pub specification: Option<String>,
-    /// Models whose files or data are others, by name: the paths of these.
+    /// Models whose files or data have changed, by name: the paths of these.
     pub models: BTreeMap<String, String>,
-    /// Variants that are files of their own, and others now, by model and variant: their paths.
+    /// Variants that are files of their own, which have changed, by model and variant: their paths.
     pub variants: BTreeMap<(String, String), String>,
     /// Models that the specification finds now and that nobody measured.
     pub unmeasured: Vec<String>,
@@ -114,9 +114,9 @@ pub struct SideSeen {
     pub grade: Option<Grade>,
     /// It is a quick look.
     pub is_quick: bool,
-    /// Processors that others used beside most of its runs; absent where the machine was its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside: Option<f64>,
+    /// Processors that background load used during most of its runs; absent where there was none.
+    #[serde(rename = "beside", skip_serializing_if = "Option::is_none")]
+    pub background_load: Option<f64>,
     /// Files of this side that are not those that were measured.
     pub stale: Vec<String>,
     /// Models that its specification finds and that nobody measured.
@@ -240,14 +240,14 @@ impl Side {
     fn failures(&self) -> impl Iterator<Item = SideFailure> {
         let of_cell = |cell: &'_ Cell| {
             let of = cell.completed + cell.failed;
-            let one = |failure: &FailureSeen| SideFailure {
+            let side_failure = |failure: &FailureSeen| SideFailure {
                 side: self.name.clone(),
                 cell: cell.id,
                 names: cell.names.clone(),
                 failure: failure.clone(),
                 of,
             };
-            cell.failures.iter().map(one).collect::<Vec<_>>()
+            cell.failures.iter().map(side_failure).collect::<Vec<_>>()
         };
         self.results.cells.iter().flat_map(of_cell)
     }
@@ -261,7 +261,7 @@ impl Side {
             machine: results.provenance.machine.clone(),
             grade: results.detectable_effect.grade,
             is_quick: results.measured.quick,
-            beside: beside(&results.cells),
+            background_load: background_load(&results.cells),
             stale: self.stale.files(),
             unmeasured: self.stale.unmeasured.clone(),
         }

@@ -16,7 +16,7 @@ use experiment::{Grade, QUICK_MARGIN};
 use plan::CellId;
 use statistics::unpaired::SessionSpread;
 
-/// What is compared unasked, beside latency and its tail: what people choose models by.
+/// What is compared unasked, in addition to latency and its tail: what people choose models by.
 const COMPARED: [MetricReference; 9] = [
     MetricReference::of(&ACCURACY_TOP1),
     MetricReference::of(&ACCURACY_TOP5),
@@ -48,9 +48,9 @@ pub type Spreads = HashMap<(CellId, String), SessionSpread>;
 pub struct DiffOptions {
     /// The metrics of the specification that the sides have.
     pub own: Vec<&'static Metric>,
-    /// What is compared in place of what usually is; empty: as usual.
+    /// What is compared instead of what usually is; empty: as usual.
     pub metrics: Vec<MetricReference>,
-    /// Margins in place of the specification's; the last that fits counts.
+    /// Margins instead of the specification's; the last that fits counts.
     pub margins: Vec<MarginOverride>,
     /// Facts of the frame in which the sides may differ.
     pub allowed: Vec<String>,
@@ -58,11 +58,11 @@ pub struct DiffOptions {
     pub judges_unchanged: bool,
     /// Both sides were measured in one record; `None`: each in one of its own.
     pub paired: Option<PairedMeasurement>,
-    /// What histories say about sessions; of other cells their machine's grade speaks.
+    /// What histories say about sessions; for other cells, their machine's grade is used.
     pub spreads: Spreads,
     /// What has to hold; `None`: nothing was asked.
     pub gating: Option<Gating>,
-    /// Commands were measured, whose processor time stands beside latency: other programs change it less.
+    /// Commands were measured, whose processor time is compared as well as latency: other programs change it less.
     pub of_commands: bool,
 }
 
@@ -74,13 +74,13 @@ impl DiffOptions {
     pub fn compared(&self) -> Vec<MetricReference> {
         let usual = || {
             let [p95, _] = MetricReference::TAILS;
-            let own = self.own.iter().filter(|metric| metric.direction != Direction::Neutral);
+            let own_metrics = self.own.iter().filter(|metric| metric.direction != Direction::Neutral);
             let cpu_time = self.of_commands.then_some(MetricReference::of(&CPU_TIME));
             [MetricReference::LATENCY, p95]
                 .into_iter()
                 .chain(cpu_time)
                 .chain(COMPARED)
-                .chain(own.map(|metric| MetricReference::of(metric)))
+                .chain(own_metrics.map(|metric| MetricReference::of(metric)))
         };
         let mut metrics: Vec<MetricReference> =
             if self.metrics.is_empty() { usual().collect() } else { self.metrics.clone() };

@@ -50,20 +50,20 @@ pub fn sides(results: &Results, cells: &[PairedCell]) -> [Results; 2] {
         let known: Vec<(&PairedCell, &Cell)> =
             cells.iter().filter_map(|pair| Some((pair, *by_names.get(&pair.here[side])?))).collect();
         let renamed: HashMap<CellId, CellId> = known.iter().map(|(pair, cell)| (cell.id, pair.id)).collect();
-        let own =
+        let renamed_cell =
             |(pair, cell): &(&PairedCell, &Cell)| Cell { id: pair.id, names: pair.names.clone(), ..(*cell).clone() };
-        let mut one = results.clone();
-        one.cells = known.iter().map(own).collect();
-        one.comparisons = Vec::new();
-        one.provenance.subject = of_side(&results.provenance.subject, ['a', 'b'][side]);
-        one.items_right = items_right(&results.items_right, &renamed);
-        one
+        let mut one_side = results.clone();
+        one_side.cells = known.iter().map(renamed_cell).collect();
+        one_side.comparisons = Vec::new();
+        one_side.provenance.subject = of_side(&results.provenance.subject, ['a', 'b'][side]);
+        one_side.items_right = items_right(&results.items_right, &renamed);
+        one_side
     })
 }
 
 /// The facts about the entries of one side, under their own names.
 fn of_side(facts: &Facts, side: char) -> Facts {
-    let own = |row: &Value, key: &str| {
+    let row_of_side = |row: &Value, key: &str| {
         let name = row.get(key)?.as_str()?;
         let (name, other) = name.rsplit_once('@').map_or((name, None), |(name, side)| (name, Some(side)));
         let is_own = other.is_none_or(|other| other == side.to_string());
@@ -71,27 +71,27 @@ fn of_side(facts: &Facts, side: char) -> Facts {
         row[key] = Value::from(name);
         is_own.then_some(row)
     };
-    let of = |(name, value): (&String, &Value)| {
+    let renamed_fact = |(name, value): (&String, &Value)| {
         let key = field(name).and_then(|field| field.rows_by);
         let rows = key.zip(value.as_array());
         let value = rows.map_or_else(
             || value.clone(),
             |(key, rows)| {
                 rows.iter()
-                    .filter_map(|row| if row.get(key).is_some() { own(row, key) } else { Some(row.clone()) })
+                    .filter_map(|row| if row.get(key).is_some() { row_of_side(row, key) } else { Some(row.clone()) })
                     .collect()
             },
         );
         (name.clone(), value)
     };
     // What both sides share in one record says nothing about either.
-    facts.iter().filter(|(name, _)| *name != "specification" && *name != "files").map(of).collect()
+    facts.iter().filter(|(name, _)| *name != "specification" && *name != "files").map(renamed_fact).collect()
 }
 
 fn items_right(all: &[ItemsRight], renamed: &HashMap<CellId, CellId>) -> Vec<ItemsRight> {
-    let one = |row: &ItemsRight| {
+    let renamed_row = |row: &ItemsRight| {
         let cells: Vec<CellId> = row.cells.iter().filter_map(|cell| renamed.get(cell).copied()).collect();
         (!cells.is_empty()).then(|| ItemsRight { cells, ..row.clone() })
     };
-    all.iter().filter_map(one).collect()
+    all.iter().filter_map(renamed_row).collect()
 }

@@ -29,7 +29,7 @@ pub struct Row {
     #[serde(flatten)]
     #[schemars(schema_with = "crate::results::names_schema")]
     pub names: AxisMap<String>,
-    /// What is compared, as users name it: items per second in place of latency where the batches of the sides differ.
+    /// What is compared, as users name it: items per second instead of latency where the batches of the sides differ.
     #[schemars(with = "String")]
     pub metric: MetricReference,
     /// What was asked for.
@@ -71,8 +71,8 @@ impl Row {
         self.names.path()
     }
 
-    /// Whether it tells this metric, by that name or as what stands for it.
-    pub(super) fn tells(&self, metric: MetricReference) -> bool {
+    /// Whether it is about this metric, by that name or as what stands for it.
+    pub(super) fn is_about(&self, metric: MetricReference) -> bool {
         self.asked == metric || self.metric == metric
     }
 
@@ -149,7 +149,7 @@ impl<'a> Sides<'a> {
         let key = (from.id, column.as_str());
         let items = known.get(&key).zip(other.get(&key));
         let is_same =
-            |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
+            |(before, after): &(&Vec<bool>, &Vec<bool>)| before.len() == after.len() && self.has_same_data(&to.names);
         let items = items.filter(is_same).map(|(baseline, candidate)| Items { baseline, candidate });
         let spread = self.spread_of(to.id, reference, &column);
         let paired = self.terms.paired.as_ref().map(|paired| paired.analyses);
@@ -175,8 +175,8 @@ impl<'a> Sides<'a> {
             let row = field.about(side.results.provenance.subject.get("datasets")?, |axis| &names[axis])?;
             row.get("sha256").cloned()
         };
-        let (one, other) = (data(self.baseline), data(self.candidate));
-        one.is_some() && one == other
+        let (baseline, candidate) = (data(self.baseline), data(self.candidate));
+        baseline.is_some() && baseline == candidate
     }
 }
 
@@ -251,8 +251,8 @@ fn blank(
 
 /// Why a cell stands on one side only, if it does; nothing where neither side has numbers.
 fn one_sided(from: Option<&Cell>, to: Option<&Cell>) -> Option<Option<Reason>> {
-    let of = |cell: &Cell| unmeasured(cell);
-    match (from.map(|cell| (cell, of(cell))), to.map(|cell| (cell, of(cell)))) {
+    let why = |cell: &Cell| unmeasured(cell);
+    match (from.map(|cell| (cell, why(cell))), to.map(|cell| (cell, why(cell)))) {
         (Some((_, None)), Some((_, None))) => None,
         (Some((_, None)), None) => Some(Some(Reason::Gone)),
         (Some((_, None)), Some((_, Some(why)))) => Some(Some(Reason::Lost { why })),
@@ -303,7 +303,7 @@ fn judged_rows(
     };
     let mut rows: Vec<Row> = compared.iter().map(blank).collect();
     rows.retain(|row| row.baseline.is_some() || row.candidate.is_some());
-    rows.retain(|row| row.asked != row.metric || load.is_none_or(|load| load.queries.tells(row.metric.metric)));
+    rows.retain(|row| row.asked != row.metric || load.is_none_or(|load| load.queries.reports(row.metric.metric)));
     // What stands for latency may be asked for too: it is one row.
     if let Some(stands) = rows.iter().find(|row| row.asked != row.metric).map(|row| row.metric) {
         rows.retain(|row| row.asked != row.metric || row.metric != stands);
@@ -330,12 +330,12 @@ fn judged_rows(
 
 /// A cell that has numbers on neither side, where that is worth a row: what a host skips is not.
 fn neither(to: Option<&Cell>, row: Row) -> Vec<Row> {
-    let is_told = |cell: &&Cell| match cell.status {
+    let is_reported = |cell: &&Cell| match cell.status {
         Status::Failed => true,
         Status::Skipped => cell.skipped.as_ref().is_some_and(|skip| skip.code == SkipKind::Memory),
         _ => false,
     };
-    let why = to.filter(is_told).and_then(unmeasured);
+    let why = to.filter(is_reported).and_then(unmeasured);
     why.map(|why| Row { reason: Reason::Neither { why }, ..row }).into_iter().collect()
 }
 
@@ -346,7 +346,7 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
     // What scores the outputs is not among the bytes and settings.
     let is_score = row.metric.metric.is_own() && row.metric.metric.is_constant();
     let is_unchanged = is_unchanged && !is_score;
-    // The same bytes and settings are equivalent by that, whatever their numbers, and where nothing tells them apart.
+    // The same bytes and settings are equivalent by that, whatever their numbers, and where no data says otherwise.
     if is_unchanged {
         (row.verdict, row.reason) = (Some(Verdict::Equivalent), Reason::Unchanged);
     }

@@ -16,7 +16,7 @@ use statistics::unpaired::SessionSpread;
 use statistics::{Claim, LogRatio, Verdict, run_groups};
 
 impl Values<'_> {
-    /// Judges the metric; `None` where neither values of runs nor intervals tell anything.
+    /// Judges the metric; `None` where there are neither values of runs nor intervals.
     pub(super) fn judge(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
         match self.reference.metric.is_constant() {
             _ if options::is_exact(self.reference) || self.is_one_number() => Some(self.exactly(margin)),
@@ -72,8 +72,8 @@ impl Values<'_> {
     /// same. A metric that changes between sessions changes between runs too.
     fn is_one_number(&self) -> bool {
         let is_one = |side: &Estimated| side.low.is_none() && side.high.is_none() || side.low == side.high;
-        let is_told = self.reference.metric.is_constant() || self.from.n.min(self.to.n) as usize >= MINIMUM_RUNS;
-        self.reference.metric.is_own() && is_told && is_one(self.from) && is_one(self.to)
+        let has_enough = self.reference.metric.is_constant() || self.from.n.min(self.to.n) as usize >= MINIMUM_RUNS;
+        self.reference.metric.is_own() && has_enough && is_one(self.from) && is_one(self.to)
     }
 
     /// A fact about a file, or about the outputs for these items.
@@ -94,7 +94,7 @@ impl Values<'_> {
         let logs: Vec<f64> = self.blocks().into_iter().map(ratio).filter(|log| log.is_finite()).collect();
         let analysis = analyses.analysis_of(logs.len()).among(self.among);
         let found = compare_paired(&logs, margin.relative_to(self.from.value), analysis)?;
-        Some(told(&found, direction))
+        Some(found_on_runs(&found, direction))
     }
 
     /// The values of the blocks that both sides completed, in the order of blocks.
@@ -115,12 +115,12 @@ impl Values<'_> {
         let margin = margin.relative_to(self.from.value);
         let terms = (margin, confidence_among(DiffOptions::CONFIDENCE, self.among));
         let found = compare_unpaired_values(&from, &to, direction, terms, spread, false)?;
-        Some(told(&found, direction))
+        Some(found_on_runs(&found, direction))
     }
 }
 
 /// A verdict on runs, with pairs and without.
-fn told(found: &LogRatio, direction: Direction) -> Found {
+fn found_on_runs(found: &LogRatio, direction: Direction) -> Found {
     Found {
         verdict: found.verdict,
         reason: reason(found.verdict, found.interval, found.detectable_effect),

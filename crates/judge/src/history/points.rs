@@ -33,13 +33,13 @@ pub struct PointSeen {
 
 pub(super) fn seen(points: &[Point]) -> Vec<PointSeen> {
     let before = std::iter::once(None).chain(points.iter().map(Some));
-    before.zip(points).map(|(before, point)| one(before, point)).collect()
+    before.zip(points).map(|(before, point)| point_seen(before, point)).collect()
 }
 
-fn one(before: Option<&Point>, point: &Point) -> PointSeen {
+fn point_seen(before: Option<&Point>, point: &Point) -> PointSeen {
     let results = &point.results;
     let differ = before.map(|before| changes(&before.results.provenance, &results.provenance));
-    let differs = |of: fn(&Changes) -> bool| differ.as_ref().is_some_and(of);
+    let differs = |predicate: fn(&Changes) -> bool| differ.as_ref().is_some_and(predicate);
     PointSeen {
         name: point.name.clone(),
         commit: point.commit.clone(),

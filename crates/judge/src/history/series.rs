@@ -61,7 +61,7 @@ pub struct Change {
     pub at: usize,
     /// Typical value behind it over that before.
     pub ratio: f64,
-    /// p value of the two stretches; it does not allow for the choice of the place.
+    /// p value of the two stretches; it does not allow for the choice of the point.
     pub p: f64,
     /// It is to the worse.
     pub is_worse: bool,
@@ -192,7 +192,7 @@ mod tests {
         Point { name: commit.to_string(), commit: None, results }
     }
 
-    fn of(points: &[Point]) -> Series {
+    fn series_of(points: &[Point]) -> Series {
         series(points, MetricReference::LATENCY, &|_| true).remove(0)
     }
 
@@ -201,7 +201,7 @@ mod tests {
         let noise = [0.001, -0.002, 0.0015, 0.0, -0.001];
         let latency = |index: usize| (if index < 8 { 100.0 } else { 110.0 }) * (1.0 + noise[index % 5]);
         let points: Vec<Point> = (0..16).map(|index| point(index, latency(index), "one")).collect();
-        let found = of(&points);
+        let found = series_of(&points);
         assert_eq!(found.values.len(), 16);
         assert_eq!(found.changes.len(), 1);
         let sessions = found.sessions.unwrap();
@@ -216,7 +216,7 @@ mod tests {
         let points: Vec<Point> = (0..16)
             .map(|index| point(index, if index < 8 { 100.0 } else { 50.0 }, if index < 8 { "one" } else { "two" }))
             .collect();
-        let found = of(&points);
+        let found = series_of(&points);
         assert_eq!(found.changes, []);
         let breaks: Vec<usize> = found.values.iter().filter(|value| value.is_break).map(|value| value.point).collect();
         assert_eq!(breaks, [8]);
@@ -226,6 +226,6 @@ mod tests {
     fn sessions_of_one_commit_count_once() {
         let points: Vec<Point> =
             (0..12).map(|index| point(index / 6, 100.0 + f64::from(index as u32 / 6), "one")).collect();
-        assert_eq!(commits(&points, 0, &of(&points).values).len(), 2);
+        assert_eq!(commits(&points, 0, &series_of(&points).values).len(), 2);
     }
 }

@@ -34,7 +34,8 @@ impl Cost {
         let held = executions_within(nodes);
         let between = |executed: f64, room_ns: f64| (added_ns * executed / executions.max(1.0)).min(room_ns).max(0.0);
         let outside_ns = between(executions - held.iter().sum::<f64>(), free_ns);
-        let own_ns = |node: &ProfiledNode| typical(node.self_ns.iter().map(|own| own.unwrap_or(0.0))).unwrap_or(0.0);
+        let own_ns =
+            |node: &ProfiledNode| typical(node.self_ns.iter().map(|self_ns| self_ns.unwrap_or(0.0))).unwrap_or(0.0);
         let held_ns: Vec<f64> = nodes.iter().zip(&held).map(|(node, held)| between(*held, own_ns(node))).collect();
         let once = |node: &ProfiledNode| {
             // A branch that is not taken takes nothing.
@@ -57,11 +58,11 @@ fn typical(values: impl Iterator<Item = f64>) -> Option<f64> {
     Some(TrimmedMean::of(&values.collect::<Vec<_>>())?.estimate)
 }
 
-/// How often others run directly in each node, in an inference.
+/// How often other nodes run directly in each node, in an inference.
 fn executions_within(nodes: &[ProfiledNode]) -> Vec<f64> {
     let all = nodes.iter().enumerate();
     let holders = all.filter(|(_, node)| HOLDERS.contains(&node.node.operator.as_str()));
-    let holders: HashMap<&str, usize> = holders.map(|(place, node)| (node.node.path.as_str(), place)).collect();
+    let holders: HashMap<&str, usize> = holders.map(|(index, node)| (node.node.path.as_str(), index)).collect();
     let mut within = vec![0.0; nodes.len()];
     for node in nodes.iter().filter(|_| !holders.is_empty()) {
         let path = &node.node.path;

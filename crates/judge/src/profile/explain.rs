@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::nodes::{NodeDifference, differences};
-use super::{CellTime, OTHERS, Part, Sides, group};
+use super::{CellTime, OTHER_OPERATORS, Part, Sides, group};
 use crate::stored::{Estimated, rounded};
 use plan::CellId;
 use statistics::interval::Estimate;
 use statistics::moments::mean;
 
-/// Operators that have a row of their own; the others are one.
+/// Operators that have a row of their own; the rest share one.
 const MOST_OPERATORS: usize = 30;
 
 /// Where the difference of the latencies of a cell and its baseline comes from. The rows and `between` add up to it.
@@ -31,7 +31,7 @@ pub struct Explanation {
     /// The part of it that is in operators; absent where there is no difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<f64>,
-    /// By operator, the largest first; the last may be all others together.
+    /// By operator, the largest first; the last may be the rest together.
     pub rows: Vec<OperatorDifference>,
     /// What is in no operator whose time is known on both sides.
     pub between: Estimated,
@@ -58,7 +58,7 @@ impl Explanation {
 /// What an operator adds to a latency, or saves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatorDifference {
-    /// What it is called on both sides: `Conv`, or `Conv, QLinearConv`; absent for all others together.
+    /// What it is called on both sides: `Conv`, or `Conv, QLinearConv`; absent for the rest together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
     /// Nodes of the baseline, and of the cell.
@@ -69,12 +69,12 @@ pub struct OperatorDifference {
 
 impl OperatorDifference {
     pub fn name(&self) -> &str {
-        self.operator.as_deref().unwrap_or(OTHERS)
+        self.operator.as_deref().unwrap_or(OTHER_OPERATORS)
     }
 
     /// Its name in short: `Conv` of `Conv, QLinearConv`.
     pub fn in_short(&self) -> &str {
-        self.name().split(", ").next().unwrap_or(OTHERS)
+        self.name().split(", ").next().unwrap_or(OTHER_OPERATORS)
     }
 }
 
@@ -86,8 +86,8 @@ struct Row<'a> {
     parts: [Vec<&'a Part>; 2],
 }
 
-/// Where the difference of a cell and its baseline comes from; `None` where no operator's time is known on both sides. What
-/// others take, on a device that does not tell it, is in no operator.
+/// Where the difference of a cell and its baseline comes from; `None` where no operator's time is known on both sides. Time
+/// on a device that does not report it belongs to no operator.
 pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: [CellId; 2]) -> Option<Explanation> {
     let sides = Sides::of(baseline, cell);
     let mut rows: BTreeMap<&str, Row<'_>> = BTreeMap::new();
@@ -103,10 +103,10 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
         }
     }
     let is_known = |row: &Row<'_>| [0, 1].iter().all(|side| row.parts[*side].len() as u64 == row.nodes[*side]);
-    let (rows, others): (BTreeMap<_, _>, BTreeMap<_, _>) = rows.into_iter().partition(|(_, row)| is_known(row));
+    let (rows, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) = rows.into_iter().partition(|(_, row)| is_known(row));
     let rest = |side: usize, time: &CellTime<'_>| {
-        let of_others = others.values().flat_map(|row| row.parts[side].iter().copied());
-        Part::sum(of_others.chain([&time.between]))
+        let of_unknown = unknown.values().flat_map(|row| row.parts[side].iter().copied());
+        Part::sum(of_unknown.chain([&time.between]))
     };
     let between = sides.difference(&rest(0, baseline), &rest(1, cell));
     let nodes = differences(&sides, |operator| rows.contains_key(group(operator)));
@@ -116,7 +116,7 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
         (names.join(", "), nodes, sides.difference(&before, &after))
     };
     let mut rows: Vec<(String, [u64; 2], Estimate)> = rows.into_iter().map(row).collect();
-    rows.sort_by(|(.., one), (.., other)| other.value.abs().total_cmp(&one.value.abs()));
+    rows.sort_by(|(.., a), (.., b)| b.value.abs().total_cmp(&a.value.abs()));
     let difference_ns = cell.latency.value - baseline.latency.value;
     let plain = |time: &CellTime<'_>| mean(&time.profile.plain_ns).unwrap_or(0.0);
     let in_rows: f64 = rows.iter().map(|(.., difference)| difference.value).sum();
@@ -132,7 +132,7 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
     })
 }
 
-/// The largest rows, and the others as one.
+/// The largest rows, and the rest as one.
 fn shown(mut rows: Vec<(String, [u64; 2], Estimate)>) -> Vec<OperatorDifference> {
     let rest = rows.split_off(rows.len().min(MOST_OPERATORS));
     let row = |(operator, nodes, difference)| OperatorDifference {

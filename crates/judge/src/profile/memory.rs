@@ -16,7 +16,7 @@ pub struct Memory {
     pub loading: f64,
     /// What running it added.
     pub running: f64,
-    /// What the runtime handed out in the first inference; absent where it does not tell it.
+    /// What the runtime handed out in the first inference; absent where it does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arena: Option<Arena>,
 }
@@ -26,13 +26,13 @@ pub struct Memory {
 pub struct Arena {
     /// In use before the first node ran.
     pub weights: u64,
-    /// The most that was in use besides.
+    /// The most that was in use besides the weights.
     pub activations: u64,
     /// The node at whose end that was.
     pub node: String,
     /// The most that was held, in use or not.
     pub held: u64,
-    /// In use besides the weights over the nodes: the most of each of at most 64 stretches.
+    /// In use besides the weights, over the nodes: the most of each of at most 64 stretches.
     pub live: Vec<u64>,
 }
 
@@ -44,8 +44,9 @@ impl Memory {
 
 /// The parts of a cell's memory; `None` where its resident memory is not known.
 pub fn memory(profile: &CellProfile) -> Option<Memory> {
-    let typical =
-        |of: fn(&Resident) -> u64| median(&profile.resident.iter().map(|at| of(at) as f64).collect::<Vec<_>>());
+    let typical = |bytes_at: fn(&Resident) -> u64| {
+        median(&profile.resident.iter().map(|at| bytes_at(at) as f64).collect::<Vec<_>>())
+    };
     let before_load = typical(|at| at.before_load_bytes)?;
     let loaded = typical(|at| at.loaded_bytes)?.max(before_load);
     let peak = typical(|at| at.peak_bytes)?.max(loaded);

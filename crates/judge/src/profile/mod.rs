@@ -35,7 +35,7 @@ pub const DROWNED: f64 = 2.0;
 const OVERLAPPING: f64 = 1.05;
 
 /// What all operators without a row are called.
-pub(crate) const OTHERS: &str = "others";
+pub(crate) const OTHER_OPERATORS: &str = "other operators";
 
 /// Where the time of a cell goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,8 +93,8 @@ pub(crate) fn cell_times(manifest: &Manifest, latency: impl Fn(usize) -> Option<
 impl<'a> CellTime<'a> {
     /// A part with all that is uncertain about it: its share of the latency, and the latency.
     pub fn estimate(&self, part: &Part) -> Estimate {
-        let own = part.estimate();
-        widened(own, self.of_latency(own.value)).not_below_zero()
+        let part_estimate = part.estimate();
+        widened(part_estimate, self.of_latency(part_estimate.value)).not_below_zero()
     }
 
     /// Half the width of a part's interval that comes from that of the latency.
@@ -105,8 +105,8 @@ impl<'a> CellTime<'a> {
     /// The time of an operator in all its forms; `None` where the cell has none, or its time is not known.
     pub(crate) fn of_operator(&self, operator: &str) -> Option<Part> {
         let nodes = self.profile.nodes.iter().zip(&self.nodes);
-        let is_it = |name: &str| name == operator || group(name) == operator;
-        let parts = nodes.filter(|(node, _)| is_it(&node.node.operator)).map(|(_, part)| part.as_ref());
+        let is_operator = |name: &str| name == operator || group(name) == operator;
+        let parts = nodes.filter(|(node, _)| is_operator(&node.node.operator)).map(|(_, part)| part.as_ref());
         let parts: Vec<&Part> = parts.collect::<Option<_>>()?;
         (!parts.is_empty()).then(|| Part::sum(parts.into_iter()))
     }
@@ -131,10 +131,10 @@ impl<'a> CellTime<'a> {
             profile.nodes.iter().filter(|node| node.self_ns.contains(&None)).map(kind).collect();
         let part = |(node, held_ns): (&'a ProfiledNode, &f64)| {
             let cost_ns = held_ns + cost.execution_ns * node.executions;
-            // What is between others in it may be less than what is taken off.
+            // Of a node that holds others, its own time may be less than what is taken off.
             let least = if *held_ns > 0.0 { 0.0 } else { f64::NEG_INFINITY };
-            let own = |(self_ns, scale): (&f64, &f64)| (self_ns - cost_ns).max(least) * scale;
-            let values = node.self_ns.iter().flatten().zip(&scale).map(own).collect();
+            let scaled = |(self_ns, scale): (&f64, &f64)| (self_ns - cost_ns).max(least) * scale;
+            let values = node.self_ns.iter().flatten().zip(&scale).map(scaled).collect();
             (!unknown.contains(&kind(node))).then_some(Part { values })
         };
         let nodes: Vec<Option<Part>> = profile.nodes.iter().zip(&cost.held_ns).map(part).collect();
@@ -160,33 +160,34 @@ impl<'a> CellTime<'a> {
 struct Sides<'a> {
     baseline: &'a CellTime<'a>,
     cell: &'a CellTime<'a>,
-    /// The places of processes that ran near each other, on both sides; none where a side has others.
+    /// The indices of processes that ran near each other, on both sides; none where they have no
+    /// process number in common.
     shared: Vec<(usize, usize)>,
 }
 
 impl<'a> Sides<'a> {
     fn of(baseline: &'a CellTime<'a>, cell: &'a CellTime<'a>) -> Self {
-        let place = |number: &u32| cell.profile.processes.iter().position(|other| other == number);
+        let position = |number: &u32| cell.profile.processes.iter().position(|other| other == number);
         let numbers = baseline.profile.processes.iter().enumerate();
-        let shared = numbers.filter_map(|(there, number)| Some((there, place(number)?))).collect();
+        let shared = numbers.filter_map(|(there, number)| Some((there, position(number)?))).collect();
         Sides { baseline, cell, shared }
     }
 
     /// The mean of the differences of two parts over processes that ran near each other, with what is uncertain about both
     /// latencies.
     fn difference(&self, before: &Part, after: &Part) -> Estimate {
-        let value = |part: &Part, place: usize| part.values.get(place).copied().unwrap_or(0.0);
+        let value = |part: &Part, process: usize| part.values.get(process).copied().unwrap_or(0.0);
         let pairs = self.shared.iter().map(|(there, here)| value(after, *here) - value(before, *there));
-        let own = Part { values: pairs.collect() }.estimate();
+        let difference = Part { values: pairs.collect() }.estimate();
         let of_latency = |time: &CellTime<'_>, part: &Part| time.of_latency(part.estimate().value);
-        widened(own, of_latency(self.baseline, before).hypot(of_latency(self.cell, after)))
+        widened(difference, of_latency(self.baseline, before).hypot(of_latency(self.cell, after)))
     }
 }
 
 /// An estimate whose interval has this half width too, in squares.
-fn widened(of: Estimate, half_width: f64) -> Estimate {
-    let widen = |interval: Interval| Interval::around(of.value, interval.half_width().hypot(half_width));
-    Estimate { interval: of.interval.map(widen), ..of }
+fn widened(estimate: Estimate, half_width: f64) -> Estimate {
+    let widen = |interval: Interval| Interval::around(estimate.value, interval.half_width().hypot(half_width));
+    Estimate { interval: estimate.interval.map(widen), ..estimate }
 }
 
 /// The mean of the ratios of processes that took turns, by their logarithms.

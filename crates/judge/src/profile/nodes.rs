@@ -89,7 +89,7 @@ pub(super) fn differences(sides: &Sides<'_>, is_meant: impl Fn(&str) -> bool) ->
         difference: Estimated::of(sides.difference(before.part, after.part)),
     };
     let mut rows: Vec<NodeDifference> = pairs.into_iter().map(row).collect();
-    rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
+    rows.sort_by(|a, b| b.difference.value.abs().total_cmp(&a.difference.value.abs()));
     rows.truncate(MOST_NODES);
     if !(before.is_empty() && after.is_empty()) {
         let sum = |nodes: &[Timed<'_>]| Part::sum(nodes.iter().map(|node| node.part));
@@ -105,17 +105,17 @@ type Pairs<'a> = (Vec<(Timed<'a>, Timed<'a>)>, Vec<Timed<'a>>, Vec<Timed<'a>>);
 /// Nodes with the same key in turn, and those without a partner on either side.
 fn paired<'a>(before: &[Timed<'a>], after: &[Timed<'a>], key: impl Fn(&Timed<'a>) -> Key<'a>) -> Pairs<'a> {
     let mut waiting: BTreeMap<Key<'_>, VecDeque<usize>> = BTreeMap::new();
-    for (place, node) in before.iter().enumerate() {
-        waiting.entry(key(node)).or_default().push_back(place);
+    for (index, node) in before.iter().enumerate() {
+        waiting.entry(key(node)).or_default().push_back(index);
     }
     let (mut pairs, mut alone) = (Vec::new(), Vec::new());
     for node in after {
         match waiting.get_mut(&key(node)).and_then(VecDeque::pop_front) {
-            Some(place) => pairs.push((before[place], *node)),
+            Some(index) => pairs.push((before[index], *node)),
             None => alone.push(*node),
         }
     }
     let mut left: Vec<usize> = waiting.into_values().flatten().collect();
     left.sort_unstable();
-    (pairs, left.into_iter().map(|place| before[place]).collect(), alone)
+    (pairs, left.into_iter().map(|index| before[index]).collect(), alone)
 }

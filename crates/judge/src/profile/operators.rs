@@ -42,16 +42,16 @@ pub fn operators(time: &CellTime<'_>) -> Vec<Operator> {
         row.nodes += 1;
         row.executions += node.executions;
         row.time = part.as_ref().map(|part| Part::sum(row.time.iter().chain([part])));
-        row.macs = row.macs.zip(macs(node)).and_then(|(sum, own)| sum.checked_add(own));
+        row.macs = row.macs.zip(macs(node)).and_then(|(sum, node_macs)| sum.checked_add(node_macs));
         row.output_bytes += (node.node.output_bytes as f64 * node.executions) as u64;
         row.moved = row
             .moved
             .zip(moved_bytes(node))
-            .map(|((all, largest), own)| (all + own as f64 * node.executions, largest.max(own)));
+            .map(|((all, largest), bytes)| (all + bytes as f64 * node.executions, largest.max(bytes)));
     }
     let mut rows: Vec<Operator> = rows.into_values().collect();
     let length = |row: &Operator| row.time.as_ref().map_or(0.0, |part| part.estimate().value);
-    rows.sort_by(|one, other| length(other).total_cmp(&length(one)));
+    rows.sort_by(|a, b| length(b).total_cmp(&length(a)));
     rows
 }
 

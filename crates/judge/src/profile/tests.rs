@@ -21,9 +21,10 @@ fn node(path: &str, operator: &str, self_ns: &[Option<f64>]) -> ProfiledNode {
 fn profile(cell: u32, plain_ns: f64, nodes: &[(&str, f64)], inside: f64, between: f64) -> CellProfile {
     const PROCESSES: usize = 5;
     let speed = |process: usize| 1.0 + 0.01 * process as f64;
-    let each = |of: &dyn Fn(usize) -> f64| (0..PROCESSES).map(of).collect::<Vec<f64>>();
+    let each = |value: &dyn Fn(usize) -> f64| (0..PROCESSES).map(value).collect::<Vec<f64>>();
     let cost = (inside + between) * nodes.len() as f64;
-    let times = |own: f64| each(&|process| own * speed(process) + inside).into_iter().map(Some).collect::<Vec<_>>();
+    let times =
+        |self_ns: f64| each(&|process| self_ns * speed(process) + inside).into_iter().map(Some).collect::<Vec<_>>();
     CellProfile {
         cell,
         processes: (0..PROCESSES as u32).collect(),
@@ -33,7 +34,7 @@ fn profile(cell: u32, plain_ns: f64, nodes: &[(&str, f64)], inside: f64, between
         nodes: nodes
             .iter()
             .enumerate()
-            .map(|(place, (operator, own))| node(&format!("n{place}"), operator, &times(*own)))
+            .map(|(index, (operator, self_ns))| node(&format!("n{index}"), operator, &times(*self_ns)))
             .collect(),
         ..CellProfile::default()
     }
@@ -114,9 +115,9 @@ fn differences_are_paired_and_add_up() {
     let before = profile(0, 100_000.0, &[("Conv", 90_000.0), ("Relu", 9_000.0)], 1_000.0, 1_000.0);
     let after =
         profile(1, 60_000.0, &[("QLinearConv", 45_000.0), ("Relu", 9_000.0), ("Cast", 5_000.0)], 1_000.0, 1_000.0);
-    let [one, other] = [(&before, 100_000.0), (&after, 60_000.0)]
+    let [baseline, candidate] = [(&before, 100_000.0), (&after, 60_000.0)]
         .map(|(profile, latency)| CellTime::of(profile, Some(estimate(latency))).expect("a profile"));
-    let found = explained(&one, &other).expect("rows");
+    let found = explained(&baseline, &candidate).expect("rows");
     let names: Vec<&str> = found.rows.iter().map(|row| row.name()).collect();
     assert_eq!(names, ["Conv, QLinearConv", "Cast", "Relu"]);
     let all: f64 = found.rows.iter().map(|row| row.difference.value).sum();
@@ -124,9 +125,9 @@ fn differences_are_paired_and_add_up() {
     assert!(found.explained.is_some_and(|share| (0.98..1.02).contains(&share)), "{found:?}");
     assert_eq!(found.rows[1].nodes, [0, 1]);
     // Of processes that one side alone has nothing is paired.
-    let others = CellProfile { processes: (10..15).collect(), ..after.clone() };
-    let apart = CellTime::of(&others, Some(estimate(60_000.0))).expect("a profile");
-    assert!(explained(&one, &apart).expect("rows").rows.iter().all(|row| row.difference.n == 0));
+    let other_processes = CellProfile { processes: (10..15).collect(), ..after.clone() };
+    let apart = CellTime::of(&other_processes, Some(estimate(60_000.0))).expect("a profile");
+    assert!(explained(&baseline, &apart).expect("rows").rows.iter().all(|row| row.difference.n == 0));
 }
 
 #[test]
@@ -149,8 +150,8 @@ fn operators_that_a_device_hides_are_in_no_row_of_a_comparison() {
 
 /// Nodes by name, operator, output and time, as a cell of that time.
 fn cell_of(nodes: &[(&str, &str, &str, f64)]) -> CellProfile {
-    let times: Vec<(&str, f64)> = nodes.iter().map(|(_, operator, _, own)| (*operator, *own)).collect();
-    let all = nodes.iter().map(|(.., own)| own).sum();
+    let times: Vec<(&str, f64)> = nodes.iter().map(|(_, operator, _, self_ns)| (*operator, *self_ns)).collect();
+    let all = nodes.iter().map(|(.., self_ns)| self_ns).sum();
     let mut profile = profile(0, all, &times, 0.0, 0.0);
     for (node, (path, _, output, _)) in profile.nodes.iter_mut().zip(nodes) {
         node.node.path = (*path).to_owned();
@@ -162,7 +163,7 @@ fn cell_of(nodes: &[(&str, &str, &str, f64)]) -> CellProfile {
 /// `a: 2 -> b: 5`, the path on both sides and by how much it takes longer, in microseconds.
 fn matched(before: &[(&str, &str, &str, f64)], after: &[(&str, &str, &str, f64)]) -> Vec<String> {
     let (before, after) = (cell_of(before), cell_of(after));
-    let [one, other] =
+    let [baseline, candidate] =
         [&before, &after].map(|profile| CellTime::of(profile, Some(estimate(profile.plain_ns[0]))).expect("a profile"));
     let row = |row: &NodeDifference| {
         let from = row.baseline_path.as_ref().or(row.path.as_ref());
@@ -170,12 +171,12 @@ fn matched(before: &[(&str, &str, &str, f64)], after: &[(&str, &str, &str, f64)]
         let names = names.map_or_else(|| format!("{:?}", row.nodes), |(to, from)| format!("{from}>{to}"));
         format!("{names} {:+.0}", row.difference.value / 1e3)
     };
-    explained(&one, &other).expect("rows").nodes.iter().map(row).collect()
+    explained(&baseline, &candidate).expect("rows").nodes.iter().map(row).collect()
 }
 
 #[test]
 fn a_node_is_found_by_its_path_and_else_by_its_work_and_sizes_in_order() {
-    let conv = |path, own| (path, "Conv", "float[1,8]", own);
+    let conv = |path, self_ns| (path, "Conv", "float[1,8]", self_ns);
     assert_eq!(matched(&[conv("a", 10e3), conv("b", 20e3)], &[conv("b", 21e3), conv("a", 15e3)]), ["a>a +5", "b>b +1"]);
     // Names may repeat: in turn.
     let found = matched(&[conv("a", 10e3), conv("a", 20e3)], &[conv("a", 13e3), conv("a", 21e3)]);
@@ -209,12 +210,12 @@ fn memory_is_what_was_there_before_loading_and_what_was_added() {
 fn a_damaged_profile_is_none() {
     let whole = profile(0, 1_000.0, &[("Conv", 900.0)], 0.0, 0.0);
     let spoilt: [fn(&mut CellProfile); 6] = [
-        |of| of.processes.clear(),
-        |of| of.plain_ns.truncate(4),
-        |of| of.profiled_ns[0] = f64::NAN,
-        |of| of.plain_ns[0] = 0.0,
-        |of| of.nodes[0].self_ns.truncate(4),
-        |of| of.nodes[0].executions = 0.0,
+        |profile| profile.processes.clear(),
+        |profile| profile.plain_ns.truncate(4),
+        |profile| profile.profiled_ns[0] = f64::NAN,
+        |profile| profile.plain_ns[0] = 0.0,
+        |profile| profile.nodes[0].self_ns.truncate(4),
+        |profile| profile.nodes[0].executions = 0.0,
     ];
     for spoil in spoilt {
         let mut profile = whole.clone();
@@ -248,7 +249,8 @@ fn what_the_profiler_costs_in_a_body_is_not_the_loops() {
     profile.nodes[0].node.path = "/a/loop".to_owned();
     profile.nodes[1].node.path = "/a/loop//a/product".to_owned();
     profile.nodes[1].executions = 20.0;
-    profile.nodes[1].self_ns = profile.nodes[1].self_ns.iter().map(|own| own.map(|own| own + 40_000.0)).collect();
+    profile.nodes[1].self_ns =
+        profile.nodes[1].self_ns.iter().map(|self_ns| self_ns.map(|self_ns| self_ns + 40_000.0)).collect();
     let time = CellTime::of(&profile, Some(estimate(200_000.0))).expect("a profile");
     assert!(value(&time, "Loop") < 500.0, "{}", value(&time, "Loop"));
     assert!((value(&time, "MatMul") - 200_000.0).abs() < 4_000.0, "{}", value(&time, "MatMul"));
@@ -256,10 +258,10 @@ fn what_the_profiler_costs_in_a_body_is_not_the_loops() {
 
 #[test]
 fn a_difference_is_as_uncertain_as_the_latencies() {
-    let [one, other] = [30_000.0, 20_000.0].map(|own| profile(0, own, &[("Conv", own)], 0.0, 0.0));
+    let [baseline, candidate] = [30_000.0, 20_000.0].map(|self_ns| profile(0, self_ns, &[("Conv", self_ns)], 0.0, 0.0));
     let wide = |value: f64| Estimate { interval: Some(Interval::around(value, 0.2 * value)), ..estimate(value) };
-    let one = CellTime::of(&one, Some(wide(30_000.0))).expect("a profile");
-    let other = CellTime::of(&other, Some(wide(20_000.0))).expect("a profile");
-    let found = explained(&one, &other).expect("a row").rows[0].difference;
+    let baseline = CellTime::of(&baseline, Some(wide(30_000.0))).expect("a profile");
+    let candidate = CellTime::of(&candidate, Some(wide(20_000.0))).expect("a profile");
+    let found = explained(&baseline, &candidate).expect("a row").rows[0].difference;
     assert!((found.estimate(0.95).interval.expect("an interval").half_width() - 7_211.0).abs() < 20.0, "{found:?}");
 }

@@ -29,7 +29,7 @@ pub struct AcrossMachines {
     pub cells: Vec<CellId>,
     /// The metric that is compared.
     pub metric: MetricReference,
-    /// Which verdict holds on which machines, in the order in which verdicts are told.
+    /// Which verdict holds on which machines, in the order in which verdicts are reported.
     pub held: Vec<Held>,
     /// The ratio in the mean over machines, by a random effect of the machine; absent where fewer than two have an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,8 +76,8 @@ pub struct MeanRatio {
 impl Results {
     /// What each machine found.
     pub fn rows_across<'a>(&'a self, across: &'a AcrossMachines) -> impl Iterator<Item = &'a Comparison> {
-        let of = |cell: &CellId| self.comparisons.iter().find(|row| row.cell == *cell && row.metric == across.metric);
-        across.cells.iter().filter_map(of)
+        let row = |cell: &CellId| self.comparisons.iter().find(|row| row.cell == *cell && row.metric == across.metric);
+        across.cells.iter().filter_map(row)
     }
 
     /// The names of the machines, where there are several.
@@ -94,14 +94,14 @@ pub(super) fn across(results: &Results, manifest: &Manifest) -> Vec<AcrossMachin
     }
     let cells: BTreeMap<CellId, &Cell> = results.cells.iter().map(|cell| (cell.id, cell)).collect();
     let path = |id: CellId| Some(cells.get(&id)?.names.clone().without_machine().path());
-    let mut places: BTreeMap<_, usize> = BTreeMap::new();
+    let mut index_of: BTreeMap<_, usize> = BTreeMap::new();
     let mut claims: Vec<Vec<&Comparison>> = Vec::new();
     for row in results.unasked() {
-        let place = *places.entry((path(row.cell), path(row.baseline), row.metric.key())).or_insert(claims.len());
-        if place == claims.len() {
+        let index = *index_of.entry((path(row.cell), path(row.baseline), row.metric.key())).or_insert(claims.len());
+        if index == claims.len() {
             claims.push(Vec::new());
         }
-        claims[place].push(row);
+        claims[index].push(row);
     }
     let device = |row: &Comparison| cells.get(&row.cell).map(|cell| cell.names.device());
     let machine = |row: &Comparison| device(row).and_then(Device::machine_in);
@@ -121,8 +121,8 @@ pub(super) fn across(results: &Results, manifest: &Manifest) -> Vec<AcrossMachin
 
 /// Where a verdict holds; one that is withheld is none.
 fn held<'a>(verdict: Verdict, rows: &[&Comparison], machine: &dyn Fn(&Comparison) -> Option<&'a str>) -> Option<Held> {
-    let own = |row: &Comparison| if row.is_judged() { row.verdict } else { Verdict::default() };
-    let of_it: Vec<&Comparison> = rows.iter().copied().filter(|row| own(row) == verdict).collect();
+    let verdict_of = |row: &Comparison| if row.is_judged() { row.verdict } else { Verdict::default() };
+    let of_it: Vec<&Comparison> = rows.iter().copied().filter(|row| verdict_of(row) == verdict).collect();
     let machines: Vec<String> = of_it.iter().filter_map(|row| machine(row).map(str::to_owned)).collect();
     let intervals = || of_it.iter().filter_map(|row| row.interval());
     let bound = match (verdict.is_improvement(), verdict.is_regression()) {
@@ -133,7 +133,7 @@ fn held<'a>(verdict: Verdict, rows: &[&Comparison], machine: &dyn Fn(&Comparison
     (!machines.is_empty()).then_some(Held { verdict, machines, without: Vec::new(), bound })
 }
 
-/// What the machines of a verdict lack and all others of the comparison have, where its cells are on processors.
+/// What the machines of a verdict lack and all other machines of the comparison have, where its cells are on processors.
 fn without<'a>(
     held: &Held,
     rows: &[&Comparison],
@@ -145,7 +145,7 @@ fn without<'a>(
         manifest.experiment.devices.iter().find(is_its_own).is_some_and(Device::is_processor)
     };
     let compared =
-        |of: &&MachineUsed| rows.iter().any(|row| device(row).and_then(Device::machine_in) == Some(&of.name));
+        |machine: &&MachineUsed| rows.iter().any(|row| device(row).and_then(Device::machine_in) == Some(&machine.name));
     let mut machines: Vec<&MachineUsed> = manifest.machines.iter().filter(compared).collect();
     // Units of one architecture say nothing about another.
     let is_alike = machines.iter().all(|machine| machine.host.system == machines[0].host.system);
@@ -158,12 +158,13 @@ fn without<'a>(
     lacking(&units(own), &units(others))
 }
 
-/// Units that all of the others have and none of these; nothing where units are unknown, as in records of earlier versions.
-fn lacking(own: &[Vec<String>], others: &[Vec<String>]) -> Vec<String> {
-    let are_known = own.iter().all(|units| !units.is_empty());
-    let of_all = |unit: &&String| others.iter().all(|units| units.contains(unit));
-    let of_none = |unit: &&String| are_known && !own.iter().any(|units| units.contains(unit));
-    others.first().into_iter().flatten().filter(of_all).filter(of_none).cloned().collect()
+/// Units that all of the second machines have and none of the first; nothing where units are unknown, as in records of
+/// earlier versions.
+fn lacking(lacking_machines: &[Vec<String>], having_machines: &[Vec<String>]) -> Vec<String> {
+    let are_known = lacking_machines.iter().all(|units| !units.is_empty());
+    let of_all = |unit: &&String| having_machines.iter().all(|units| units.contains(unit));
+    let of_none = |unit: &&String| are_known && !lacking_machines.iter().any(|units| units.contains(unit));
+    having_machines.first().into_iter().flatten().filter(of_all).filter(of_none).cloned().collect()
 }
 
 /// By a random effect of the machine on the logarithm of the ratio.
@@ -197,13 +198,13 @@ mod tests {
     fn what_tells_machines_apart_is_what_none_of_one_kind_and_all_of_the_other_have() {
         let units = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
         let (new, old, middle) = (units(&["VNNI", "bf16", "AVX2"]), units(&["AVX2"]), units(&["VNNI", "AVX2"]));
-        let told = |own: &[&Vec<String>], others: &[&Vec<String>]| {
-            let owned = |of: &[&Vec<String>]| of.iter().map(|units| (*units).clone()).collect::<Vec<_>>();
-            lacking(&owned(own), &owned(others))
+        let missing_units = |lacking_machines: &[&Vec<String>], having_machines: &[&Vec<String>]| {
+            let owned = |machines: &[&Vec<String>]| machines.iter().map(|units| (*units).clone()).collect::<Vec<_>>();
+            lacking(&owned(lacking_machines), &owned(having_machines))
         };
-        assert_eq!(told(&[&old], &[&new, &middle]), ["VNNI"]);
-        assert_eq!(told(&[&old, &middle], &[&new]), ["bf16"]);
-        assert!(told(&[&new], &[&old]).is_empty() && told(&[&old], &[]).is_empty());
-        assert!(told(&[&Vec::new()], &[&new]).is_empty(), "a record of an earlier version names none");
+        assert_eq!(missing_units(&[&old], &[&new, &middle]), ["VNNI"]);
+        assert_eq!(missing_units(&[&old, &middle], &[&new]), ["bf16"]);
+        assert!(missing_units(&[&new], &[&old]).is_empty() && missing_units(&[&old], &[]).is_empty());
+        assert!(missing_units(&[&Vec::new()], &[&new]).is_empty(), "a record of an earlier version names none");
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::profile::Profile;
 use crate::diagnosis::Bound;
 use crate::stored::Estimated;
-use crate::summary::{CellShape, FailureSeen, OtherLoad};
+use crate::summary::{BackgroundLoad, CellShape, FailureSeen};
 use base::code::{self, Code, LIMITS, Severity};
 use experiment::{AxisMap, Load, fields_schema};
 use plan::{CellId, SkipKind};
@@ -29,10 +29,10 @@ pub struct CellLoad {
     /// The rate of the runs that look for the largest; absent where none keeps the bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
-    /// The largest rate is this or more: at the rate of the runs too few queries were late to tell it.
+    /// The largest rate is this or more: at the rate of the runs too few queries were late to find it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least_per_s: Option<f64>,
-    /// The largest rate is this or less: at the rate of the runs too many were late to tell it.
+    /// The largest rate is this or less: at the rate of the runs too many were late to find it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most_per_s: Option<f64>,
     /// The rates that were tried before, in order.
@@ -99,7 +99,7 @@ pub struct Cell {
     /// Nodes by execution provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, u64>,
-    /// Nodes by operator that ran on the CPU in place of the cell's device.
+    /// Nodes by operator that ran on the CPU instead of the cell's device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub on_cpu: BTreeMap<String, u64>,
     /// Types of outputs that are not compared, by their names.
@@ -126,9 +126,9 @@ pub struct Cell {
     /// Samples that were left out as late warm-up.
     #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub late_warmup: u64,
-    /// What others used of the processors beside its runs; absent where it was no more than a measurement stands.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub other_load: Option<OtherLoad>,
+    /// What other processes used of the processors during its runs; absent where that was too little to matter.
+    #[serde(rename = "other_load", default, skip_serializing_if = "Option::is_none")]
+    pub background_load: Option<BackgroundLoad>,
     /// What weakens it, by code (docs/reference/codes.md).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub codes: BTreeMap<String, CodeSeen>,
@@ -139,7 +139,7 @@ pub struct Cell {
     /// absent where that is not known.
     #[serde(default, alias = "of_roof", skip_serializing_if = "Option::is_none")]
     pub roofline_share: Option<f64>,
-    /// What bounds it; absent where nothing tells it.
+    /// What bounds it; absent where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_by: Option<Bound>,
     /// How like the reference's its outputs are; absent for the reference, and where they were not compared.
@@ -256,7 +256,7 @@ pub struct Search {
 /// Runs of a control that failed alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlFailure {
-    /// The cell that it doubles.
+    /// The cell that was measured twice.
     pub cell: CellId,
     #[serde(flatten)]
     pub seen: FailureSeen,

@@ -12,7 +12,8 @@ use statistics::interval::{Estimate, Interval};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// What it belongs to.
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub topic: Topic,
     /// What is said.
     #[serde(flatten)]
     pub kind: Kind,
@@ -27,7 +28,8 @@ pub struct Claim {
 /// What a claim belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+#[schemars(rename = "Place")]
+pub enum Topic {
     /// A set of cells that could stand in for each other, by its number in `choice.contests`.
     Answer(usize),
     /// A bound of the question, by its number in `choice.bounds`.
@@ -80,8 +82,8 @@ pub enum Kind {
     MoreAccurate,
     /// Less right than the reference, or with larger errors.
     LessAccurate,
-    /// So many queries per second, and no more, kept the bound in the session that was measured. Evidence without a value has the
-    /// end that is known.
+    /// So many queries per second, and no more, kept the bound in the session that was measured. Evidence without a value has
+    /// the end that is known.
     LargestRate,
     /// Of the numbers of clients that were measured, the one with the most throughput for its latency lies between these, both
     /// included. Evidence: queries per second over the nanoseconds of the mean latency, of every level.
@@ -122,8 +124,8 @@ impl Evidence {
         Evidence { cell, against: Some(baseline), value: Some(ratio), low, high, n: blocks }
     }
 
-    pub(super) fn of_bounded(of: &BoundedCell) -> Self {
-        let BoundedCell { cell, value, low, high, n, .. } = *of;
+    pub(super) fn of_bounded(bounded: &BoundedCell) -> Self {
+        let BoundedCell { cell, value, low, high, n, .. } = *bounded;
         Evidence { cell, against: None, value, low, high, n }
     }
 
@@ -140,8 +142,8 @@ impl Evidence {
 }
 
 impl Results {
-    /// What is claimed in one place.
-    pub fn claims_in(&self, place: Place) -> impl Iterator<Item = &Claim> {
-        self.claims.iter().filter(move |claim| claim.place == place)
+    /// What is claimed about one topic.
+    pub fn claims_on(&self, topic: Topic) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(move |claim| claim.topic == topic)
     }
 }

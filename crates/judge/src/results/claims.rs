@@ -4,8 +4,8 @@
 //! were just made and for files that store none. Deliberately absent: words, and any claim that a pair without a verdict takes
 //! part in.
 
-use super::claim::{Claim, Evidence, Kind, Place};
-use super::{BoundCheck, BoundOutcome, BoundedCell, Cell, Choice, Comparison, Contest, Results, load};
+use super::claim::{Claim, Evidence, Kind, Topic};
+use super::{BoundCheck, BoundOutcome, BoundedCell, Cell, Choice, Comparison, Ranking, Results, load};
 use base::metric::MetricReference;
 use plan::CellId;
 use quality::accuracy::Score;
@@ -27,23 +27,23 @@ impl Comparison {
     }
 }
 
-/// The pairs of a contest, each looked at from both sides.
+/// The pairs of a ranking, each looked at from both sides.
 struct Pairs<'a> {
-    contest: &'a Contest,
+    ranking: &'a Ranking,
 }
 
 impl Pairs<'_> {
-    fn of(&self, cell: CellId, other: CellId) -> Option<Comparison> {
+    fn pair(&self, cell: CellId, other: CellId) -> Option<Comparison> {
         let find = |cell: CellId, other: CellId| {
-            self.contest.evidence.iter().find(|row| row.cell == cell && row.baseline == other)
+            self.ranking.evidence.iter().find(|row| row.cell == cell && row.baseline == other)
         };
         find(cell, other).cloned().or_else(|| find(other, cell).map(Comparison::swapped))
     }
 
     /// Every pair of a set; `None` where one was not compared.
     fn all(&self, cells: &[CellId]) -> Option<Vec<Comparison>> {
-        let others = |place: usize| cells[place + 1..].iter().map(move |other| (cells[place], *other));
-        (0..cells.len()).flat_map(others).map(|(cell, other)| self.of(cell, other)).collect()
+        let pairs_from = |index: usize| cells[index + 1..].iter().map(move |other| (cells[index], *other));
+        (0..cells.len()).flat_map(pairs_from).map(|(cell, other)| self.pair(cell, other)).collect()
     }
 }
 
@@ -51,51 +51,51 @@ impl Pairs<'_> {
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let mut claims = Vec::new();
     if let Some(choice) = results.choice.as_ref().filter(|choice| choice.failed_control.is_none()) {
-        for (number, contest) in choice.contests.iter().enumerate() {
-            of_contest(choice, contest, Place::Answer(number), &mut claims);
+        for (number, ranking) in choice.rankings.iter().enumerate() {
+            of_ranking(choice, ranking, Topic::Answer(number), &mut claims);
         }
         for (number, bound) in choice.bounds.iter().enumerate() {
-            of_bound(bound, Place::Bound(number), &mut claims);
+            of_bound(bound, Topic::Bound(number), &mut claims);
         }
     }
     for (number, goal) in results.goals.iter().enumerate().filter(|(_, goal)| !goal.withheld) {
-        of_bound(&goal.check, Place::Goal(number), &mut claims);
+        of_bound(&goal.check, Topic::Goal(number), &mut claims);
     }
     claims.extend(results.cells.iter().flat_map(of_scores));
     claims.extend(load::claims(results));
     claims
 }
 
-fn of_contest(choice: &Choice, contest: &Contest, place: Place, claims: &mut Vec<Claim>) {
-    let pairs = Pairs { contest };
-    let by = contest.evidence.first().map_or(choice.asked(), |row| row.metric);
-    claims.extend(of_set(&pairs, by, &contest.best, place));
+fn of_ranking(choice: &Choice, ranking: &Ranking, topic: Topic, claims: &mut Vec<Claim>) {
+    let pairs = Pairs { ranking };
+    let by = ranking.evidence.first().map_or(choice.asked(), |row| row.metric);
+    claims.extend(of_set(&pairs, by, &ranking.best, topic));
     let better = |row: &Comparison| {
         let Comparison { ratio, low, high, .. } = *row;
         let kind = Kind::Better { ratio, low, high };
         let (cells, rests_on) = (vec![row.cell, row.baseline], vec![Evidence::of_pair(row)]);
-        Claim { place, kind, metric: row.metric, cells, rests_on }
+        Claim { topic, kind, metric: row.metric, cells, rests_on }
     };
-    claims.extend(contest.evidence.iter().filter(|row| row.verdict.is_improvement()).map(better));
+    claims.extend(ranking.evidence.iter().filter(|row| row.verdict.is_improvement()).map(better));
     // What is tied with the best is equivalent to it.
-    for row in contest.evidence.iter().filter(|row| !contest.best.contains(&row.baseline)) {
+    for row in ranking.evidence.iter().filter(|row| !ranking.best.contains(&row.baseline)) {
         if row.verdict.is_equivalent() {
-            claims.extend(of_set(&pairs, row.metric, &[row.cell, row.baseline], place));
+            claims.extend(of_set(&pairs, row.metric, &[row.cell, row.baseline], topic));
         }
     }
-    claims.extend(contest.ties.iter().filter(|row| row.verdict.is_improvement()).map(better));
+    claims.extend(ranking.ties.iter().filter(|row| row.verdict.is_improvement()).map(better));
 }
 
 /// How each score stands to the reference's on the same items.
 fn of_scores(cell: &Cell) -> impl Iterator<Item = Claim> {
-    let of = |score: Score| {
+    let claim_of = |score: Score| {
         let change = score.change?;
         let is_equal = match (change.lost.zip(change.gained), change.interval) {
             (Some(items), _) => items == (0, 0),
             (None, Some(it)) => it.low == 0.0 && it.high == 0.0,
             (None, None) => change.difference == 0.0,
         };
-        let kind = match (is_equal, score.is_told_apart(), score.is_worse()) {
+        let kind = match (is_equal, score.is_significant(), score.is_worse()) {
             (true, ..) => Kind::AsAccurate,
             (_, false, _) => Kind::NotToldApart { low: None, high: None },
             (_, true, true) => Kind::LessAccurate,
@@ -104,13 +104,13 @@ fn of_scores(cell: &Cell) -> impl Iterator<Item = Claim> {
         let difference = Estimate { value: change.difference, interval: change.interval, ..score.estimate };
         let rests_on = vec![Evidence::of_estimate(cell.id, &difference)];
         let metric = MetricReference::of(score.metric.metric());
-        Some(Claim { place: Place::Accuracy, kind, metric, cells: vec![cell.id], rests_on })
+        Some(Claim { topic: Topic::Accuracy, kind, metric, cells: vec![cell.id], rests_on })
     };
-    cell.scores().into_iter().filter_map(of)
+    cell.scores().into_iter().filter_map(claim_of)
 }
 
 /// Whether the cells of a set are equivalent; a single cell is no set, and of a set with a difference in it nothing is said.
-fn of_set(pairs: &Pairs<'_>, metric: MetricReference, cells: &[CellId], place: Place) -> Option<Claim> {
+fn of_set(pairs: &Pairs<'_>, metric: MetricReference, cells: &[CellId], topic: Topic) -> Option<Claim> {
     if cells.len() < 2 {
         return None;
     }
@@ -119,7 +119,7 @@ fn of_set(pairs: &Pairs<'_>, metric: MetricReference, cells: &[CellId], place: P
         return None;
     }
     let mut rests_on: Vec<Evidence> = rows.iter().map(Evidence::of_pair).collect();
-    rests_on.sort_by(|one, other| other.width().total_cmp(&one.width()));
+    rests_on.sort_by(|a, b| b.width().total_cmp(&a.width()));
     let kind = match !rows.is_empty() && rows.iter().all(|row| row.verdict.is_equivalent()) {
         true => Kind::Equivalent,
         false => {
@@ -127,11 +127,11 @@ fn of_set(pairs: &Pairs<'_>, metric: MetricReference, cells: &[CellId], place: P
             Kind::NotToldApart { low: widest.and_then(|row| row.low), high: widest.and_then(|row| row.high) }
         }
     };
-    Some(Claim { place, kind, metric, cells: cells.to_vec(), rests_on })
+    Some(Claim { topic, kind, metric, cells: cells.to_vec(), rests_on })
 }
 
-/// One claim for the cells that keep a bound, one for those that miss it, one for the others.
-fn of_bound(check: &BoundCheck, place: Place, claims: &mut Vec<Claim>) {
+/// One claim for the cells that keep a bound, one for those that miss it, one for the undecided.
+fn of_bound(check: &BoundCheck, topic: Topic, claims: &mut Vec<Claim>) {
     let kinds = [
         (BoundOutcome::Kept, Kind::Kept),
         (BoundOutcome::Missed, Kind::Missed),
@@ -141,7 +141,7 @@ fn of_bound(check: &BoundCheck, place: Place, claims: &mut Vec<Claim>) {
         let cells: Vec<&BoundedCell> = check.cells.iter().filter(|cell| cell.outcome == outcome).collect();
         if !cells.is_empty() {
             claims.push(Claim {
-                place,
+                topic,
                 kind,
                 metric: check.metric,
                 cells: cells.iter().map(|cell| cell.cell).collect(),

@@ -48,24 +48,25 @@ fn reasons(file: &mut Value) {
         known.comparisons.entry(row["cell"].as_str().unwrap_or_default()).or_default().push(row);
     }
     let Some(file) = file.as_object_mut() else { return };
-    rows(file, "tradeoffs").for_each(|tradeoff| rows(tradeoff, "points").for_each(|point| known.tell(point, "why")));
-    rows(file, "goals").for_each(|goal| rows(goal, "cells").for_each(|cell| known.tell(cell, "reason")));
+    rows(file, "tradeoffs")
+        .for_each(|tradeoff| rows(tradeoff, "points").for_each(|point| known.add_detail(point, "why")));
+    rows(file, "goals").for_each(|goal| rows(goal, "cells").for_each(|cell| known.add_detail(cell, "reason")));
     let Some(choice) = file.get_mut("choice").and_then(Value::as_object_mut) else { return };
-    rows(choice, "bounds").for_each(|bound| rows(bound, "cells").for_each(|cell| known.tell(cell, "reason")));
+    rows(choice, "bounds").for_each(|bound| rows(bound, "cells").for_each(|cell| known.add_detail(cell, "reason")));
     let metric = choice.get("metric").cloned();
-    rows(choice, "contests").for_each(|contest| {
-        rows(contest, "entrants").for_each(|entrant| known.tell(entrant, "why"));
-        let entrants = contest.get("entrants").and_then(Value::as_array).into_iter().flatten();
-        let entrants: HashSet<&str> = entrants.filter_map(|entrant| entrant["cell"].as_str()).collect();
-        let leader = contest.get("best").and_then(|best| best[0].as_str());
+    rows(choice, "contests").for_each(|ranking| {
+        rows(ranking, "entrants").for_each(|candidate| known.add_detail(candidate, "why"));
+        let candidates = ranking.get("entrants").and_then(Value::as_array).into_iter().flatten();
+        let candidates: HashSet<&str> = candidates.filter_map(|candidate| candidate["cell"].as_str()).collect();
+        let leader = ranking.get("best").and_then(|best| best[0].as_str());
         let of_leader = leader.and_then(|leader| known.comparisons.get(leader)).into_iter().flatten();
         let decided = of_leader.filter(|row| {
-            let is_entered = row["baseline"].as_str().is_some_and(|baseline| entrants.contains(baseline));
-            Some(&row["metric"]) == metric.as_ref() && is_entered
+            let is_candidate = row["baseline"].as_str().is_some_and(|baseline| candidates.contains(baseline));
+            Some(&row["metric"]) == metric.as_ref() && is_candidate
         });
         let evidence: Vec<&Value> = decided.copied().collect();
         let evidence = json!(evidence);
-        contest.insert("evidence".to_owned(), evidence);
+        ranking.insert("evidence".to_owned(), evidence);
     });
 }
 
@@ -78,33 +79,33 @@ struct Known<'a> {
 
 impl Known<'_> {
     /// The reason of that field with what today's format adds to it; without a reason where that is not known.
-    fn tell(&self, row: &mut Map<String, Value>, field: &str) {
+    fn add_detail(&self, row: &mut Map<String, Value>, field: &str) {
         let word = row.remove(field);
         let id = row.get("cell").and_then(Value::as_str).unwrap_or_default();
         let cell = self.cells.get(id);
-        let told = word.as_ref().and_then(Value::as_str).zip(cell).and_then(|(word, cell)| {
-            let of = |value: &Value| (!value.is_null()).then(|| json!({ word: value }));
+        let reason = word.as_ref().and_then(Value::as_str).zip(cell).and_then(|(word, cell)| {
+            let with_detail = |value: &Value| (!value.is_null()).then(|| json!({ word: value }));
             match word {
-                "failed" => of(&cell["failures"][0]["kind"]),
+                "failed" => with_detail(&cell["failures"][0]["kind"]),
                 "withheld" => {
-                    let own = self.comparisons.get(id)?.first()?;
-                    Withheld::named(own["reason"].as_str()?).and_then(|_| of(&own["reason"]))
+                    let comparison = self.comparisons.get(id)?.first()?;
+                    Withheld::named(comparison["reason"].as_str()?).and_then(|_| with_detail(&comparison["reason"]))
                 }
-                "too_few_runs" => of(&cell["completed"]),
-                "batched" => of(&cell["iterations"]),
+                "too_few_runs" => with_detail(&cell["completed"]),
+                "batched" => with_detail(&cell["iterations"]),
                 "too_few_samples" => None,
                 known => Some(json!(known)),
             }
         });
-        row.extend(told.map(|told| (field.to_owned(), told)));
+        row.extend(reason.map(|reason| (field.to_owned(), reason)));
     }
 }
 
-fn rows<'a>(of: &'a mut Map<String, Value>, name: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
-    of.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+fn rows<'a>(object: &'a mut Map<String, Value>, name: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-/// What was computed beside the verdict stood in a row of its own.
+/// What was computed in addition to the verdict stood in a row of its own.
 fn comparison(row: &mut Map<String, Value>) {
     let Some(Value::Object(mut details)) = row.remove("details") else { return };
     let deviation = details.remove("winsorised_deviation").or_else(|| details.remove("standard_deviation"));
@@ -143,13 +144,13 @@ fn cell(cell: &mut Map<String, Value>, sets: u64) {
 }
 
 fn bound_by(old: &Value, threads: &Value) -> Option<Value> {
-    let (value, of) = (&old["value"], &old["of"]);
+    let (value, detail) = (&old["value"], &old["of"]);
     Some(match old["word"].as_str()? {
         "fallback-bound" => json!({ "by": "fallback", "share": value }),
         "copy-bound" => json!({ "by": "copying", "share": value }),
         "launch-bound" => json!({ "by": "launching", "share": value }),
-        "memory-bound" => json!({ "by": "memory", "share": value, "bytes_per_s": of }),
-        "thread-bound" => json!({ "by": "threads", "threads": threads, "fewer": of, "speedup": value }),
+        "memory-bound" => json!({ "by": "memory", "share": value, "bytes_per_s": detail }),
+        "thread-bound" => json!({ "by": "threads", "threads": threads, "fewer": detail, "speedup": value }),
         _ => return None,
     })
 }

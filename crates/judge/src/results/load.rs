@@ -1,7 +1,7 @@
 //! What loads of several levels say: at which rates a bound is kept, the largest rate, and the knee of each closed loop, the
-//! number of clients with the most throughput for its latency, as far as intervals tell it (method 7.5; Kleinrock 1979).
+//! number of clients with the most throughput for its latency, as far as intervals show it (method 7.5; Kleinrock 1979).
 
-use super::claim::{Claim, Evidence, Kind, Place};
+use super::claim::{Claim, Evidence, Kind, Topic};
 use super::{Cell, Results};
 use base::code::Code;
 use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, MetricReference, Statistic, THROUGHPUT};
@@ -60,11 +60,11 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
         }
     }
     let of_set = |(number, (_, cells)): (usize, (WithoutLevel, Vec<&Cell>))| {
-        let place = Place::Load(number);
+        let topic = Topic::Load(number);
         let largest = cells.iter().find_map(|cell| between(cell));
-        let each = cells.iter().flat_map(|cell| [at_rate(cell, largest, place), largest_rate(cell, place)]).flatten();
+        let each = cells.iter().flat_map(|cell| [at_rate(cell, largest, topic), largest_rate(cell, topic)]).flatten();
         let levels = cells.iter().filter_map(|cell| Level::of(cell)).collect();
-        each.chain(knee(levels, place)).collect::<Vec<_>>()
+        each.chain(knee(levels, topic)).collect::<Vec<_>>()
     };
     sets.into_iter().enumerate().flat_map(of_set).collect()
 }
@@ -72,15 +72,15 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
 /// Between what the largest rate of a cell that looks for it lies, by its whole interval or the end that is known.
 fn between(cell: &Cell) -> Option<Interval> {
     let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.has_enough_runs())?;
-    let told = cell.estimate(&LARGEST_RATE).and_then(|found| found.interval);
+    let measured = cell.estimate(&LARGEST_RATE).and_then(|found| found.interval);
     let least = load.at_least_per_s.map(|low| Interval { low, high: f64::INFINITY });
     let most = load.at_most_per_s.map(|high| Interval { low: 0.0, high });
-    told.or(least).or(most).filter(|_| !cell.codes.contains_key(Code::ShortLoad.name()))
+    measured.or(least).or(most).filter(|_| !cell.codes.contains_key(Code::ShortLoad.name()))
 }
 
 /// Whether a given rate keeps its bound, by the whole interval of its late share. That is open where the same queue's largest
 /// rate says otherwise.
-fn at_rate(cell: &Cell, largest: Option<Interval>, place: Place) -> Option<Claim> {
+fn at_rate(cell: &Cell, largest: Option<Interval>, topic: Topic) -> Option<Claim> {
     let Load::Rate { per_s, bound: Some(bound), .. } = cell.load.as_ref()?.queries else { return None };
     let is_saturated = cell.codes.contains_key(Code::Saturated.name());
     let late = cell.estimate(&LATE_SHARE).filter(|_| cell.has_enough_runs());
@@ -95,10 +95,10 @@ fn at_rate(cell: &Cell, largest: Option<Interval>, place: Place) -> Option<Claim
         _ => kind,
     };
     let rests_on = late.map(|late| Evidence::of_estimate(cell.id, &late)).into_iter().collect();
-    Some(Claim { place, kind, metric: MetricReference::of(&LATE_SHARE), cells: vec![cell.id], rests_on })
+    Some(Claim { topic, kind, metric: MetricReference::of(&LATE_SHARE), cells: vec![cell.id], rests_on })
 }
 
-fn largest_rate(cell: &Cell, place: Place) -> Option<Claim> {
+fn largest_rate(cell: &Cell, topic: Topic) -> Option<Claim> {
     let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
     let metric = MetricReference::of(&LARGEST_RATE);
     load.queries.bound().filter(|_| !cell.codes.contains_key(Code::ShortLoad.name()))?;
@@ -107,9 +107,9 @@ fn largest_rate(cell: &Cell, place: Place) -> Option<Claim> {
         let n = u64::from(cell.completed);
         Evidence { cell: cell.id, against: None, value: None, low: at_least, high: at_most, n }
     });
-    let told = cell.estimate_of(metric).map(|found| Evidence::of_estimate(cell.id, &found));
-    let rests_on = vec![told.or(one_sided)?];
-    Some(Claim { place, kind: Kind::LargestRate, metric, cells: vec![cell.id], rests_on })
+    let estimated = cell.estimate_of(metric).map(|found| Evidence::of_estimate(cell.id, &found));
+    let rests_on = vec![estimated.or(one_sided)?];
+    Some(Claim { topic, kind: Kind::LargestRate, metric, cells: vec![cell.id], rests_on })
 }
 
 /// One level of a closed loop.
@@ -144,10 +144,10 @@ impl Level {
 
 /// The levels that may be the knee. It is known on one side alone where they reach the fewest or the most clients that were
 /// measured: further ones may have more.
-fn knee(mut levels: Vec<Level>, place: Place) -> Option<Claim> {
+fn knee(mut levels: Vec<Level>, topic: Topic) -> Option<Claim> {
     levels.sort_by_key(|level| level.clients);
     let [fewest, most] = [levels.first()?.clients, levels.last()?.clients];
-    let best = levels.iter().max_by(|one, other| one.power.total_cmp(&other.power))?;
+    let best = levels.iter().max_by(|a, b| a.power.total_cmp(&b.power))?;
     let may_be = |level: &&Level| level.clients == best.clients || level.range[1] >= best.range[0];
     let [from, to] = [levels.iter().find(may_be)?.clients, levels.iter().rfind(may_be)?.clients];
     let kind = Kind::Knee {
@@ -157,7 +157,7 @@ fn knee(mut levels: Vec<Level>, place: Place) -> Option<Claim> {
     };
     let metric = MetricReference::of(&THROUGHPUT);
     let (cells, rests_on) = levels.iter().map(|level| (level.cell, level.evidence())).unzip();
-    (levels.len() >= LEAST_LEVELS).then_some(Claim { place, kind, metric, cells, rests_on })
+    (levels.len() >= LEAST_LEVELS).then_some(Claim { topic, kind, metric, cells, rests_on })
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
             let range = [power * (1.0 - half), power * (1.0 + half)];
             Level { cell: "0123456789abcdef".parse().unwrap(), clients: *clients, power, range, n: 8 }
         };
-        match knee(levels.iter().map(level).collect(), Place::Load(0)).unwrap().kind {
+        match knee(levels.iter().map(level).collect(), Topic::Load(0)).unwrap().kind {
             Kind::Knee { least, most } => (least, most),
             other => panic!("{other:?}"),
         }
@@ -206,11 +206,11 @@ mod tests {
             cell(queries, LATE_SHARE.name, late)
         };
         let largest = cell(Load::Largest { arrivals: Arrivals::Poisson, bound }, LARGEST_RATE.name, [83.0, 94.0]);
-        let said = |cell: &Cell| at_rate(cell, between(&largest), Place::Load(0)).unwrap().kind;
+        let said = |cell: &Cell| at_rate(cell, between(&largest), Topic::Load(0)).unwrap().kind;
         let (seldom, often) = ([0.001, 0.004], [0.02, 0.03]);
         assert_eq!((said(&at(100.0, seldom)), said(&at(80.0, often))), (Kind::Undecided, Kind::Undecided));
         assert_eq!((said(&at(90.0, seldom)), said(&at(90.0, often))), (Kind::Kept, Kind::Missed));
-        assert_eq!(at_rate(&at(100.0, seldom), None, Place::Load(0)).unwrap().kind, Kind::Kept);
+        assert_eq!(at_rate(&at(100.0, seldom), None, Topic::Load(0)).unwrap().kind, Kind::Kept);
     }
 
     #[test]
@@ -223,6 +223,6 @@ mod tests {
         assert_eq!(found(&[(1, 10.0), (2, 11.0), (3, 12.0)], 0.02), (Some(1), Some(1)), "one client is the fewest");
         assert_eq!(found(&[(1, 10.0), (4, 40.0), (8, 90.0)], 0.02), (Some(8), None));
         assert_eq!(found(&[(1, 10.0), (2, 30.0), (3, 36.0), (8, 38.0)], 0.04), (Some(2), Some(3)));
-        assert!(knee(Vec::new(), Place::Load(0)).is_none());
+        assert!(knee(Vec::new(), Topic::Load(0)).is_none());
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, Comparison, Results, Status};
-use crate::summary::{invalid_for, over_runs, run_values, used_beside};
-use base::code::{CPU_SHARE_TOLD, Severity};
+use crate::summary::{invalid_for, mean_background_load, over_runs, run_values};
+use base::code::{CPU_SHARE_REPORTED, Severity};
 use base::metric::{self, Metric, MetricReference};
 use experiment::{AccuracyMetric, Axis, AxisMap, Device};
 use quality::accuracy::Score;
@@ -95,8 +95,8 @@ impl Cell {
             let estimate = self.metrics.get(name)?.estimate(CONFIDENCE);
             Some(Score { metric, estimate, change: self.score_changes.get(name).copied() })
         };
-        let own = self.own_metrics().filter(|metric| metric.is_constant());
-        AccuracyMetric::OF_LABELS.into_iter().chain(own.map(AccuracyMetric::Own)).filter_map(score).collect()
+        let own_metrics = self.own_metrics().filter(|metric| metric.is_constant());
+        AccuracyMetric::OF_LABELS.into_iter().chain(own_metrics.map(AccuracyMetric::Own)).filter_map(score).collect()
     }
 
     /// Why its values are not to be used, if a code says so (method 14).
@@ -108,7 +108,7 @@ impl Cell {
     /// The part of the time on the CPU in a cell of another device, where that is worth telling.
     pub fn told_cpu_share(&self) -> Option<f64> {
         let share = self.metrics.get(metric::FALLBACK.name)?.value;
-        Some(share).filter(|share| *share >= CPU_SHARE_TOLD)
+        Some(share).filter(|share| *share >= CPU_SHARE_REPORTED)
     }
 }
 
@@ -131,7 +131,7 @@ impl Results {
         if axes.is_empty() { names.variant().to_owned() } else { names.on(&axes) }
     }
 
-    /// Whether others are compared with this cell.
+    /// Whether other cells are compared with this one.
     pub fn is_baseline(&self, cell: &Cell) -> bool {
         self.rules.baseline.as_ref().is_some_and(|baseline| *baseline == self.entry(&cell.names))
     }
@@ -147,7 +147,8 @@ impl Results {
     }
 }
 
-/// Processors that others used beside these cells together; `None` unless most of their runs met that (method 8.1).
-pub fn beside<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<f64> {
-    used_beside(cells.into_iter().map(|cell| (cell.completed, cell.other_load)))
+/// Processors that background load used during the runs of these cells; `None` unless most of their runs met some (method
+/// 8.1).
+pub fn background_load<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<f64> {
+    mean_background_load(cells.into_iter().map(|cell| (cell.completed, cell.background_load)))
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::compare::Judged;
 use crate::profile::{CellTime, cell_times};
 use crate::stored::{as_fact, rounded};
-use crate::summary::{CONFIDENCE, CellShape, CellSummary, Double, OtherLoad, RunCounts, Summary, record_codes};
+use crate::summary::{AaCopy, BackgroundLoad, CONFIDENCE, CellShape, CellSummary, RunCounts, Summary, record_codes};
 use base::metric::LATENCY;
 use base::privacy::without_home;
 use experiment::{AxisMap, CompiledSelector, Experiment, Gate};
@@ -44,7 +44,12 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             quick: manifest.quick,
             restrictions: manifest.restrictions.iter().map(|text| without_home(text)).collect(),
             runs_wanted: manifest.findings.budget.map(|budget| budget.wanted).filter(|wanted| *wanted > plan.runs),
-            boots: manifest.findings.sessions.iter().map(|session| session.boot.clone().unwrap_or_default()).collect(),
+            boots: manifest
+                .findings
+                .invocations
+                .iter()
+                .map(|invocation| invocation.boot.clone().unwrap_or_default())
+                .collect(),
             runs_done: summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum(),
             runs_planned: manifest
                 .experiment
@@ -58,8 +63,13 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
                 .map(|budget| Budget { limit: budget.limit, runs: budget.runs }),
             processors: manifest.host.processors().map(|processors| processors as u64),
             libraries: libraries(manifest),
-            sessions: manifest.findings.sessions.iter().map(|session| session.started.clone()).collect(),
-            commands: manifest.findings.sessions.iter().map(|session| without_home(&session.command)).collect(),
+            sessions: manifest.findings.invocations.iter().map(|invocation| invocation.started.clone()).collect(),
+            commands: manifest
+                .findings
+                .invocations
+                .iter()
+                .map(|invocation| without_home(&invocation.command))
+                .collect(),
         },
         provenance: Provenance::of(manifest),
         rules: Rules {
@@ -67,7 +77,12 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             runs_min: (!manifest.experiment.interim_analyses().is_one()).then_some(manifest.experiment.runs.min),
             seed: plan.seed,
             baseline: plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
-            compared: plan.baseline.iter().flat_map(|of| &of.axes).map(|axis| axis.singular().to_owned()).collect(),
+            compared: plan
+                .baseline
+                .iter()
+                .flat_map(|baseline| &baseline.axes)
+                .map(|axis| axis.singular().to_owned())
+                .collect(),
             margin: margin.default.0,
             margin_of_tails: margin.tail.0,
             confidence: CONFIDENCE,
@@ -78,7 +93,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         cells: cells
             .map(|(index, (cell, summary))| Cell {
                 profile: profile(manifest, &times, index),
-                outputs_reference: references.get(&(index as u32)).map(|of| match of {
+                outputs_reference: references.get(&(index as u32)).map(|reference| match reference {
                     Some(cell) => plan.path(cell),
                     None => remarks::STORED_ON_CPU.to_owned(),
                 }),
@@ -110,24 +125,24 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     results
 }
 
-/// Controls with the runs of the doubles.
+/// Controls with the runs of the A/A copies.
 fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Control> {
     let is_merged = plan.groups.iter().any(|group| group.part > 0);
-    let place = |id: CellId| plan.cells.iter().position(|cell| cell.id == id);
-    let one = |control: &Control| {
-        let cell = place(control.cell);
-        let double = summary.doubles.iter().find(|double| Some(double.cell) == cell);
-        let runs = |arm: Option<&CellSummary>| arm.map(|arm| columns(arm, &[])).unwrap_or_default();
+    let index_of = |id: CellId| plan.cells.iter().position(|cell| cell.id == id);
+    let control_of = |control: &Control| {
+        let cell = index_of(control.cell);
+        let aa_copy = summary.aa_copies.iter().find(|copy| Some(copy.cell) == cell);
+        let runs = |copy: Option<&CellSummary>| copy.map(|copy| columns(copy, &[])).unwrap_or_default();
         let speaks_for = |other: &usize| cell.is_some_and(|cell| plan.speaks_for(cell, *other));
         let cells = (0..plan.cells.len()).filter(|_| is_merged).filter(speaks_for);
         Control {
             cells: cells.map(|other| plan.cells[other].id).collect(),
-            runs: runs(double.map(|double| &double.summary)),
-            twin_runs: runs(double.and_then(|double| double.twin.as_ref())),
+            runs: runs(aa_copy.map(|copy| &copy.summary)),
+            second_runs: runs(aa_copy.and_then(|copy| copy.second.as_ref())),
             ..control.clone().rounded()
         }
     };
-    judged.controls.iter().map(one).collect()
+    judged.controls.iter().map(control_of).collect()
 }
 
 /// Where each library was found.
@@ -139,11 +154,11 @@ fn libraries(manifest: &Manifest) -> BTreeMap<String, String> {
 
 fn conversions(manifest: &Manifest) -> Vec<Conversion> {
     let plan = &manifest.plan;
-    let of = |file: &VariantFile| {
+    let conversion = |file: &VariantFile| {
         let VariantOrigin::Converted { recipe, report, .. } = &file.origin else { return None };
         let report = report.clone().unwrap_or_default();
         let kept = |kept: Kept| KeptNodes { operator: kept.operator, nodes: kept.nodes, reason: kept.reason };
-        let told = report.notes.into_iter().chain(recipe.calibrated().map(|text| without_home(&text)));
+        let notes = report.notes.into_iter().chain(recipe.calibrated().map(|text| without_home(&text)));
         Some(Conversion {
             model: plan.name(file.model).unwrap_or_default().to_owned(),
             variant: plan.name(file.variant).unwrap_or_default().to_owned(),
@@ -153,15 +168,15 @@ fn conversions(manifest: &Manifest) -> Vec<Conversion> {
             quantize_nodes: report.quantize_nodes,
             weights_converted: report.weights.converted,
             weights_kept: report.weights.kept,
-            notes: told.chain(file.problem.iter().map(|problem| without_home(problem))).collect(),
+            notes: notes.chain(file.problem.iter().map(|problem| without_home(problem))).collect(),
         })
     };
-    manifest.variant_files().iter().filter_map(of).collect()
+    manifest.variant_files().iter().filter_map(conversion).collect()
 }
 
 /// The gates of a specification, with the cells of its plan that each speaks of.
 pub fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
-    let one = |gate: &Gate| {
+    let gate_asked = |gate: &Gate| {
         let selector = CompiledSelector::new(&gate.of, &plan.axes);
         let cells = plan.cells.iter().filter(|cell| selector.matches(&cell.at));
         GateAsked {
@@ -171,13 +186,13 @@ pub fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
             cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id).collect()),
         }
     };
-    experiment.gate.iter().map(one).collect()
+    experiment.gate.iter().map(gate_asked).collect()
 }
 
 /// Which items each variant gets right, for all cells that the one that was run speaks for.
 fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
     let plan = &manifest.plan;
-    let of = |known: &VariantAccuracy| {
+    let rows_of = |known: &VariantAccuracy| {
         let scored = plan.cells.get(known.cell as usize);
         let alike =
             plan.runnable().filter(|(_, cell)| scored.is_some_and(|scored| cell.differs_in_input_alone(scored)));
@@ -190,7 +205,7 @@ fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
         };
         known.right.iter().map(row).collect::<Vec<_>>()
     };
-    manifest.accuracy().iter().flat_map(of).collect()
+    manifest.accuracy().iter().flat_map(rows_of).collect()
 }
 
 fn load(manifest: &Manifest, cell: &plan::Cell, summary: &CellSummary) -> Option<CellLoad> {
@@ -213,7 +228,7 @@ fn load(manifest: &Manifest, cell: &plan::Cell, summary: &CellSummary) -> Option
 
 fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
     let names = manifest.plan.coordinates(cell);
-    let model = manifest.models.get(cell.model().place()).and_then(Option::as_ref);
+    let model = manifest.models.get(cell.model().index()).and_then(Option::as_ref);
     let skip = manifest.plan.skip(cell);
     let latency = summary.latency.as_ref();
     let accuracy = manifest.accuracy_of(cell);
@@ -254,7 +269,10 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         environment: environment(summary),
         samples: latency.map_or(0, |latency| latency.samples),
         late_warmup: latency.map_or(0, |latency| latency.late_warmup),
-        other_load: summary.findings.other_load.map(|load| OtherLoad { cores: rounded(load.cores), ..load }),
+        background_load: summary
+            .findings
+            .background_load
+            .map(|load| BackgroundLoad { cores: rounded(load.cores), ..load }),
         codes,
         shape: summary.findings.shape.clone().map(|shape: CellShape| shape.with_numbers(rounded)),
         roofline_share: summary.diagnosis.of_roof.map(rounded),
@@ -299,14 +317,14 @@ fn status(is_skipped: bool, runs: RunCounts) -> Status {
     }
 }
 
-/// Why runs of the doubles failed, which a cell's own runs do not tell.
+/// Why runs of the A/A copies failed, which a cell's own runs do not show.
 fn control_failures(plan: &Plan, summary: &Summary) -> Vec<ControlFailure> {
-    let of_double = |double: &Double| {
-        let cell = plan.cells[double.cell].id;
-        let seen = [&double.summary].into_iter().chain(&double.twin).flat_map(|arm| arm.failures.clone());
+    let of_copy = |copy: &AaCopy| {
+        let cell = plan.cells[copy.cell].id;
+        let seen = [&copy.summary].into_iter().chain(&copy.second).flat_map(|summary| summary.failures.clone());
         seen.map(|seen| ControlFailure { cell, seen }).collect::<Vec<_>>()
     };
-    summary.doubles.iter().flat_map(of_double).collect()
+    summary.aa_copies.iter().flat_map(of_copy).collect()
 }
 
 fn codes_of_record(manifest: &Manifest, summary: &Summary) -> BTreeMap<String, RecordCode> {

@@ -19,7 +19,7 @@ use statistics::Verdict;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Method {
-    /// What executed the models: `onnxruntime` or `mock`; `commands` where these were run in place of models.
+    /// What executed the models: `onnxruntime` or `mock`; `commands` where these were run instead of models.
     pub backend: String,
     /// In which order, and how many at a time, the cells of a group ran.
     pub design: Design,
@@ -52,7 +52,7 @@ pub struct Method {
     /// did not disturb each other ran at the same time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<Together>,
-    /// `compare.aa: off`: identical arms were not measured.
+    /// `compare.aa: off`: there was no A/A comparison.
     #[serde(skip_serializing_if = "crate::stored::is_false")]
     pub without_control: bool,
     /// Selectors of `matrix` that matched nothing.
@@ -68,20 +68,21 @@ pub struct Together {
     /// Whether no cell was disturbed, so that their cells ran at the same time.
     pub holds: bool,
     /// What was tried, by cell and metric.
-    pub tried: Vec<BesideOthers>,
+    pub tried: Vec<ConcurrentCell>,
     /// Why there are no more blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// A cell beside others, against itself alone.
+/// A cell run at the same time as cells of other devices, against itself alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BesideOthers {
+#[schemars(rename = "BesideOthers")]
+pub struct ConcurrentCell {
     /// Id of the cell.
     pub cell: CellId,
     /// As goals name it.
     pub metric: MetricReference,
-    /// The value beside others over that alone.
+    /// Its value while the others run over its value alone.
     pub ratio: Estimated,
     #[schemars(with = "String", description = format!("{}.", Verdict::listed()))]
     pub verdict: Verdict,
@@ -90,11 +91,11 @@ pub struct BesideOthers {
 impl Together {
     /// That of a record.
     pub fn of(manifest: &Manifest, trial: &Trial) -> Self {
-        let label = |device: &DeviceIndex| manifest.experiment.devices.get(device.place()).map(Device::label);
+        let label = |device: &DeviceIndex| manifest.experiment.devices.get(device.index()).map(Device::label);
         let tried = |known: &Disturbed| {
             let cell = manifest.plan.cells.get(known.cell as usize)?.id;
             let Disturbed { metric, ratio, verdict, .. } = *known;
-            Some(BesideOthers { cell, metric, ratio: Estimated::of(ratio), verdict })
+            Some(ConcurrentCell { cell, metric, ratio: Estimated::of(ratio), verdict })
         };
         Together {
             devices: trial.devices.iter().filter_map(label).collect(),
@@ -138,7 +139,7 @@ impl Method {
     pub(super) fn of(manifest: &Manifest) -> Self {
         let (experiment, plan) = (&manifest.experiment, &manifest.plan);
         let Measure { warmup, stop, inputs, design, slice_time, cache, boundary, .. } = experiment.measure;
-        let is_run = |index: usize| plan.runnable().any(|(_, cell)| cell.device().place() == index);
+        let is_run = |index: usize| plan.runnable().any(|(_, cell)| cell.device().index() == index);
         let devices =
             experiment.devices.iter().enumerate().filter(|(index, device)| !device.is_cpu() && is_run(*index));
         let waits = |(_, device)| {
@@ -174,14 +175,14 @@ impl Method {
         self.interim_analyses.len() > 1
     }
 
-    /// Whether commands take the place of models.
+    /// Whether commands are run instead of models.
     pub fn runs_commands(&self) -> bool {
         self.backend == Backend::COMMANDS
     }
 
     /// What a page calls an axis.
     pub fn word(&self, axis: Axis) -> &'static str {
-        // Of the axes only that of models is always told.
+        // Of the axes only that of models is always named.
         if self.runs_commands() && axis.is_always_told() { "command" } else { axis.singular() }
     }
 

@@ -13,7 +13,7 @@ fn kind(name: &str) -> Kind {
     metric::by_name(name).map_or(Kind::Model, |metric| metric.kind)
 }
 
-/// What others compare. Inferences per second follow from items per second, where both are known.
+/// What other tools compare. Inferences per second follow from items per second, where both are known.
 fn compared(summary: &CellSummary) -> impl Iterator<Item = (&String, &MetricSummary)> {
     let has_items = summary.metrics.contains_key(metric::ITEMS.name);
     let of_model = summary.metrics.iter().filter(|(name, _)| kind(name) == Kind::Model);
@@ -62,7 +62,7 @@ pub(super) fn named(experiment: &Experiment) -> Vec<String> {
     let gates = experiment.gate.iter().map(|gate| gate.metric);
     let all = choose.chain(goals).chain(gates).chain(tables).chain(experiment.pareto.iter().copied());
     all.flat_map(|reference| match reference.statistic {
-        // Made of two others.
+        // Made of two other metrics.
         Statistic::CoefficientOfVariation => vec![
             MetricReference { statistic: Statistic::Mean, ..reference }.column(),
             MetricReference { statistic: Statistic::StandardDeviation, ..reference }.column(),
@@ -88,8 +88,8 @@ pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<Strin
     };
     let column = |(name, metric): (&String, &MetricSummary)| {
         let value = |block: &u32| {
-            let place = metric.per_run.binary_search_by_key(block, |(other, _)| *other).ok()?;
-            Some(rounded(metric.per_run[place].1))
+            let index = metric.per_run.binary_search_by_key(block, |(other, _)| *other).ok()?;
+            Some(rounded(metric.per_run[index].1))
         };
         (name.clone(), blocks.iter().map(value).collect())
     };
@@ -101,7 +101,7 @@ pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<Strin
 
 /// How the cell was measured, and what its runs met.
 pub(super) fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
-    // Of texts a byte more or less tells that they differ.
+    // Of texts one byte more or less means that they differ.
     let is_exact = |name: &str| [metric::STDOUT.name, metric::STDOUT_LEAST.name].contains(&name);
     let short = |name: &str, spread: &Spread| {
         let mut all = vec![spread.low, spread.median, spread.high];
@@ -115,8 +115,8 @@ pub(super) fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
     let is_number = |(_, values): &(String, Vec<f64>)| values.iter().all(|value| value.is_finite());
     let mut all: BTreeMap<String, Vec<f64>> =
         summary.findings.environment.iter().map(|(name, spread)| (name.clone(), short(name, spread))).collect();
-    let is_told = |name: &str| kind(name) == Kind::Procedure && name != metric::CLOCK_RESOLUTION.name;
-    for (name, metric) in summary.metrics.iter().filter(|(name, _)| is_told(name)) {
+    let is_reported = |name: &str| kind(name) == Kind::Procedure && name != metric::CLOCK_RESOLUTION.name;
+    for (name, metric) in summary.metrics.iter().filter(|(name, _)| is_reported(name)) {
         let values: Vec<f64> = metric.per_run.iter().map(|(_, value)| *value).collect();
         all.extend(Spread::of(&values).map(|spread| (name.clone(), short(name, &spread))));
     }

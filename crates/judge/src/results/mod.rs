@@ -38,7 +38,7 @@ use quality::accuracy::item_bits;
 use record::provenance::Provenance;
 
 pub use crate::compare::choose::{
-    BoundCheck, BoundOutcome, BoundedCell, Choice, Contest, Doubt, Entrant, FailedControl, Standing,
+    BoundCheck, BoundOutcome, BoundedCell, Candidate, Choice, Doubt, FailedControl, Ranking, Standing,
 };
 pub use crate::compare::control::{Control, ControlOutcome, DetectableEffect};
 pub use crate::compare::need::{Effort, Stopped};
@@ -53,11 +53,11 @@ pub use crate::summary::{CellShape, Disturbed, FailureSeen, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status, Validity};
-pub use claim::{Claim, Evidence, Kind, Place};
+pub use claim::{Claim, Evidence, Kind, Topic};
 pub use load::WithoutLevel;
-pub use lookup::{CONFIDENCE, beside};
+pub use lookup::{CONFIDENCE, background_load};
 pub use make::{gates, results};
-pub use method::{BesideOthers, Method, Together};
+pub use method::{ConcurrentCell, Method, Together};
 pub(crate) use profile::changes as operator_changes;
 pub use profile::{NodeShown, OperatorTime, Profile};
 pub use read::{Wanted, outline, parse, read};
@@ -107,7 +107,7 @@ pub struct Results {
     /// Where the differences of latencies come from, of comparisons whose cells were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,
-    /// Identical arms against each other.
+    /// A/A comparisons.
     pub controls: Vec<Control>,
     /// Why runs of controls failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,15 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{
-    CellTime, DROWNED, Explanation, Memory, OTHERS, Operator, OperatorDifference, Part, explain, group, macs, memory,
-    operators,
+    CellTime, DROWNED, Explanation, Memory, OTHER_OPERATORS, Operator, OperatorDifference, Part, explain, group, macs,
+    memory, operators,
 };
 use crate::stored::{Estimated, rounded};
 use plan::{Cell, Plan};
 use record::{Manifest, Stream};
 use statistics::moments::mean;
 
-/// Operators of a cell that have a row of their own; the others are one.
+/// Operators of a cell that have a row of their own; the rest share one.
 const MOST_OPERATORS: usize = 30;
 
 /// Nodes of a cell that are named; the record has all.
@@ -68,7 +68,7 @@ pub struct Profile {
 /// The nodes of one operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatorTime {
-    /// Its name; absent for all others together.
+    /// Its name; absent for the rest together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
     /// What executes it, where that is not the same for all.
@@ -138,7 +138,7 @@ impl Profile {
         let several = all.iter().any(|row| row.provider != all[0].provider);
         let mut rows: Vec<OperatorTime> =
             all.iter().take(MOST_OPERATORS).map(|row| operator(time, row, several, roofs)).collect();
-        rows.extend(all.get(MOST_OPERATORS..).and_then(|rest| others(time, rest)));
+        rows.extend(all.get(MOST_OPERATORS..).and_then(|rest| remaining(time, rest)));
         let profile = time.profile;
         Profile {
             processes: profile.processes.len() as u32,
@@ -173,7 +173,7 @@ fn operator(time: &CellTime<'_>, row: &Operator, with_provider: bool, roofs: &Ro
 }
 
 /// All operators that have no row of their own.
-fn others(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
+fn remaining(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
     (!rows.is_empty()).then(|| OperatorTime {
         operator: None,
         provider: None,
@@ -189,7 +189,7 @@ fn others(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
 fn longest_nodes(time: &CellTime<'_>) -> Vec<NodeShown> {
     let known = time.profile.nodes.iter().zip(&time.nodes).filter_map(|(node, part)| Some((node, part.as_ref()?)));
     let mut known: Vec<_> = known.map(|(node, part)| (node, time.estimate(part))).collect();
-    known.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
+    known.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
     let shown = known.into_iter().take(MOST_NODES).map(|(node, estimate)| NodeShown {
         path: node.node.path.clone(),
         operator: node.node.operator.clone(),
@@ -204,7 +204,7 @@ fn longest_nodes(time: &CellTime<'_>) -> Vec<NodeShown> {
 /// What each operator adds between two profiles, the largest first: of two records, so that nothing is paired.
 pub(crate) fn changes(before: &Profile, after: &Profile) -> Vec<OperatorDifference> {
     let mut rows: BTreeMap<&str, OperatorDifference> = BTreeMap::new();
-    // What one side does not tell is not compared.
+    // What one side does not report is not compared.
     let all = before.operators.iter().chain(&after.operators);
     let hidden: Vec<&str> = all.filter(|row| row.time.is_none()).map(|row| group(row.name())).collect();
     for (side, profile) in [before, after].into_iter().enumerate() {
@@ -224,7 +224,7 @@ pub(crate) fn changes(before: &Profile, after: &Profile) -> Vec<OperatorDifferen
         }
     }
     let mut rows: Vec<OperatorDifference> = rows.into_values().collect();
-    rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
+    rows.sort_by(|a, b| b.difference.value.abs().total_cmp(&a.difference.value.abs()));
     rows
 }
 
@@ -234,7 +234,7 @@ impl Profile {
         self.between.is_some() && self.handed_over < self.all_nodes
     }
 
-    /// Whether the profiler takes longer than the nodes, whose times it cannot tell then.
+    /// Whether the profiler takes longer than the nodes, whose times are then unknown.
     pub fn is_drowned(&self) -> bool {
         self.slowdown.is_some_and(|slowdown| slowdown.value > DROWNED)
     }
@@ -244,7 +244,7 @@ impl Profile {
         match (&self.between, self.has_times()) {
             (_, true) => None,
             (Some(_), false) => {
-                Some("no times: this build of the runtime does not tell those of nodes on a device".to_owned())
+                Some("no times: this build of the runtime does not report those of nodes on a device".to_owned())
             }
             (None, _) => Some(format!("no profile: {}", self.problem.as_deref().unwrap_or("nothing ran"))),
         }
@@ -253,23 +253,23 @@ impl Profile {
 
 impl OperatorTime {
     pub fn name(&self) -> &str {
-        self.operator.as_deref().unwrap_or(OTHERS)
+        self.operator.as_deref().unwrap_or(OTHER_OPERATORS)
     }
 }
 
 /// Two independent estimates, the second with this sign.
-fn sum(one: Estimated, other: Estimated, sign: f64) -> Estimated {
-    let half = |of: Estimated| Some((of.high? - of.low?) / 2.0);
-    let half = half(one).zip(half(other)).map(|(one, other)| one.hypot(other));
-    let value = one.value + sign * other.value;
+fn sum(first: Estimated, second: Estimated, sign: f64) -> Estimated {
+    let half = |estimated: Estimated| Some((estimated.high? - estimated.low?) / 2.0);
+    let half = half(first).zip(half(second)).map(|(first, second)| first.hypot(second));
+    let value = first.value + sign * second.value;
     let [low, high] = [-1.0, 1.0].map(|side| half.map(|half| rounded(value + side * half)));
-    Estimated { value: rounded(value), low, high, n: one.n.min(other.n), supported: None }
+    Estimated { value: rounded(value), low, high, n: first.n.min(second.n), supported: None }
 }
 
 /// The comparisons of which both sides were profiled.
 pub(super) fn explanations(plan: &Plan, times: &[CellTime<'_>]) -> Vec<Explanation> {
-    let of = |cell: usize| times.iter().find(|time| time.cell == cell);
+    let time_of = |cell: usize| times.iter().find(|time| time.cell == cell);
     let id = |cell: usize| Some(plan.cells.get(cell)?.id);
-    let explained = |(baseline, cell)| explain(of(baseline)?, of(cell)?, [id(baseline)?, id(cell)?]);
+    let explained = |(baseline, cell)| explain(time_of(baseline)?, time_of(cell)?, [id(baseline)?, id(cell)?]);
     plan.pairs().filter_map(explained).collect()
 }

@@ -155,13 +155,13 @@ fn problem(results: &Results) -> Option<String> {
 /// A nanosecond to half a minute.
 const MOST_RATIO: f64 = 3e10;
 
-/// The first number that nothing measures, with its place in the file.
+/// The first number that nothing measures, with its path in the file.
 fn impossible(results: &Results) -> Option<String> {
     let of_cell = |(index, cell): (usize, &Cell)| {
         let estimated = cell.metrics.iter().find_map(|(name, found)| {
-            let place = format_args!("metrics.{name}");
-            let value = not_measured(name, found.value).map(|problem| format!("{place}.value {problem}"));
-            value.or_else(|| inverted(found.low, found.high).map(|problem| format!("{place} {problem}")))
+            let field = format_args!("metrics.{name}");
+            let value = not_measured(name, found.value).map(|problem| format!("{field}.value {problem}"));
+            value.or_else(|| inverted(found.low, found.high).map(|problem| format!("{field} {problem}")))
         });
         let run = || {
             cell.runs.iter().find_map(|(name, values)| {
@@ -226,9 +226,9 @@ fn leave_out_rows_without_cells(results: &mut Results) {
         });
     }
     if let Some(choice) = &mut results.choice {
-        choice.contests.retain(|contest| contest.entrants.iter().all(|entrant| is_known(&entrant.cell)));
-        for contest in &mut choice.contests {
-            contest.evidence.retain(|row| is_known(&row.cell) & is_known(&row.baseline));
+        choice.rankings.retain(|ranking| ranking.candidates.iter().all(|candidate| is_known(&candidate.cell)));
+        for ranking in &mut choice.rankings {
+            ranking.evidence.retain(|row| is_known(&row.cell) & is_known(&row.baseline));
         }
         choice.bounds.retain(|bound| bound.cells.iter().all(|found| is_known(&found.cell)));
         choice.failed_control.take_if(|failed| !is_known(&failed.cell));

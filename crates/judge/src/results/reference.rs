@@ -46,7 +46,7 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `supported` | false for a percentile that too few samples support: the true value may lie anywhere above |
 | `usable` | false where reports show no number: outputs with NaN, samples too short, a percentile that is not supported |
 | `codes` | what weakens the cell ([codes.md](codes.md)) |
-| `other_load` | cores that others used beside most of its runs; empty unless most of its runs met some |
+| `other_load` | cores that background load used during most of its runs; empty unless most of its runs met some |
 | `verdict` | against the cell's baseline by this metric; empty where there is none |
 | `withheld` | why the verdict is not to be used: `control_failed`, `quick_look`, `too_few_blocks`, `outputs_differ` ...; empty where it holds |
 
@@ -64,7 +64,7 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `codes` | codes of the record as a whole, with what was found |
 | `disturbances` | what was above its limit on the machine, in how many runs: other processes, a hypervisor, heat, quotas |
 | `comparisons` | each cell against its baseline, by cell id and metric: ratio, interval, verdict, reason |
-| `controls`, `detectable_effect` | identical arms against each other; the grade, and how small a difference can be found |
+| `controls`, `detectable_effect` | the A/A comparisons; the grade, and how small a difference can be found |
 | `efforts`, `families` | blocks that each group took; whether cells of a group of three or more differ at all |
 | `claims` | what sentences say of cells, each with its metric, its cells and the intervals that it rests on; absent where nothing is claimed |
 | `goals`, `choice`, `tradeoffs` | promises; what is best, what decided and what was left out; cells by several metrics at once |

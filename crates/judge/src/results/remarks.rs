@@ -38,9 +38,9 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks
 }
 
-/// Cells of groups in which something had failed: all of their runs are of later sessions.
+/// Cells of groups in which something had failed: all of their runs are of later invocations.
 fn measured_again(manifest: &Manifest, summary: &Summary) -> Option<String> {
-    let later = manifest.findings.sessions.iter().find(|session| session.first_block > 0)?;
+    let later = manifest.findings.invocations.iter().find(|invocation| invocation.first_block > 0)?;
     let is_later = |cell: &CellSummary| {
         let runs = cell.metrics.get(LATENCY.name).map_or(&[][..], |latency| &latency.per_run);
         !runs.is_empty() && runs.iter().all(|(block, _)| *block >= later.first_block)
@@ -56,12 +56,13 @@ fn measured_again(manifest: &Manifest, summary: &Summary) -> Option<String> {
 fn not_alone(manifest: &Manifest) -> Option<String> {
     let why: BTreeSet<String> = manifest
         .findings
-        .sessions
+        .invocations
         .iter()
-        .filter_map(|session| Some(without_home(session.not_alone.as_ref()?)))
+        .filter_map(|invocation| Some(without_home(invocation.not_alone.as_ref()?)))
         .collect();
-    let told = list(&why.into_iter().collect::<Vec<_>>());
-    (!told.is_empty()).then(|| format!("Other perfruns may have measured on this machine at the same time ({told})."))
+    let reasons = list(&why.into_iter().collect::<Vec<_>>());
+    (!reasons.is_empty())
+        .then(|| format!("Other perfruns may have measured on this machine at the same time ({reasons})."))
 }
 
 /// Runs that heat slowed down and that were taken again.
@@ -96,15 +97,15 @@ fn depends_on_load(manifest: &Manifest, summary: &Summary) -> Option<String> {
     };
     let apart: Vec<String> = cells(manifest, summary).filter_map(of_cell).collect();
     let is_any = !apart.is_empty();
-    let told = list(&some(apart.into_iter(), 4));
-    is_any.then(|| format!("The largest rate is not what a closed loop predicted, in {told}: an inference takes a different time under load, or the prediction had too few to go by."))
+    let cells = list(&some(apart.into_iter(), 4));
+    is_any.then(|| format!("The largest rate is not what a closed loop predicted, in {cells}: an inference takes a different time under load, or the prediction had too few to go by."))
 }
 
 /// Metrics of the specification that no measured cell has.
 fn never_reported(manifest: &Manifest, summary: &Summary) -> Option<String> {
     summary.cells.iter().find(|cell| cell.runs.completed > 0)?;
     let has = |metric: &Metric| summary.cells.iter().any(|cell| cell.metrics.contains_key(metric.name));
-    let declared = manifest.experiment.metrics.iter().map(|own| own.metric);
+    let declared = manifest.experiment.metrics.iter().map(|declared_metric| declared_metric.metric);
     let absent: Vec<String> =
         declared.filter(|metric| !has(metric)).map(|metric| format!("`{}`", metric.stem())).collect();
     let names = list(&absent);
@@ -126,8 +127,8 @@ pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
 /// By cell what its outputs were compared with, where that is not the baseline's variant on the same device with the same
 /// runtime; `None`: the stored model, which was run for this alone.
 pub(super) fn other_references(manifest: &Manifest) -> BTreeMap<u32, Option<&Cell>> {
-    let others = manifest.fidelity().into_iter().filter(|known| !manifest.is_usual_reference(known));
-    others.map(|known| (known.cell, reference(manifest, known))).collect()
+    let unusual = manifest.fidelity().into_iter().filter(|known| !manifest.is_usual_reference(known));
+    unusual.map(|known| (known.cell, reference(manifest, known))).collect()
 }
 
 /// Models of which nothing is said about outputs, because those of the reference are not alike twice.
@@ -146,12 +147,12 @@ fn varying(manifest: &Manifest) -> Option<String> {
 
 /// Models that compute what they do in training.
 fn training(manifest: &Manifest, summary: &Summary) -> Vec<String> {
-    let is_run = |place: usize| {
-        let of_model = cells(manifest, summary).filter(|(cell, _)| cell.model().place() == place);
+    let is_run = |index: usize| {
+        let of_model = cells(manifest, summary).filter(|(cell, _)| cell.model().index() == index);
         of_model.into_iter().any(|(_, summary)| summary.carries(Code::TrainingMode))
     };
-    let told = |(place, (model, file)): (usize, (&Model, &Option<ModelFile>))| {
-        let nodes = &file.as_ref().filter(|file| !file.training.is_empty() && is_run(place))?.training;
+    let sentence = |(index, (model, file)): (usize, (&Model, &Option<ModelFile>))| {
+        let nodes = &file.as_ref().filter(|file| !file.training.is_empty() && is_run(index))?.training;
         let nodes: Vec<String> = nodes.iter().map(|(operator, nodes)| format!("{nodes} {operator}")).collect();
         Some(format!(
             "{} was exported in training mode ({}), so time and outputs are not those of inference: export it in inference mode.",
@@ -159,7 +160,7 @@ fn training(manifest: &Manifest, summary: &Summary) -> Vec<String> {
             list(&nodes)
         ))
     };
-    manifest.experiment.models.iter().zip(&manifest.models).enumerate().filter_map(told).collect()
+    manifest.experiment.models.iter().zip(&manifest.models).enumerate().filter_map(sentence).collect()
 }
 
 fn reference<'a>(manifest: &'a Manifest, known: &CellFidelity) -> Option<&'a Cell> {
@@ -181,7 +182,7 @@ fn references(manifest: &Manifest) -> Vec<String> {
     };
     // Why a model has no outputs as stored, and what its outputs are compared with instead.
     let mut failed: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    let (mut told, mut of) = (BTreeSet::new(), BTreeSet::new());
+    let (mut references, mut models) = (BTreeSet::new(), BTreeSet::new());
     for known in &compared {
         let is_usual = manifest.is_usual_reference(known);
         match (model(known.cell), &known.no_reference) {
@@ -191,8 +192,8 @@ fn references(manifest: &Manifest) -> Vec<String> {
                 failed.entry((model, without_home(problem))).or_default().insert(instead);
             }
             (Some(model), None) if !is_usual => {
-                told.insert(name(known));
-                of.insert(model);
+                references.insert(name(known));
+                models.insert(model);
             }
             _ => {}
         }
@@ -200,16 +201,18 @@ fn references(manifest: &Manifest) -> Vec<String> {
     let mut sentences = Vec::new();
     for known in manifest.findings.outputs.iter().flat_map(|found| &found.not_compared) {
         match (model(known.cell), plan.cells.get(known.cell as usize)) {
-            (Some(_), Some(cell)) if known.is_fed_others => {
+            (Some(_), Some(cell)) if known.is_fed_other_values => {
                 sentences.push(format!("Outputs of {} are not compared: {}.", plan.path(cell), known.problem));
             }
             (Some(model), _) => drop(failed.entry((model, without_home(&known.problem))).or_default()),
             _ => {}
         }
     }
-    if !told.is_empty() {
-        let of = if failed.is_empty() { String::new() } else { format!(" of {}", list(&some(of.into_iter(), 4))) };
-        sentences.push(format!("Outputs{of} are compared with those of {}.", list(&some(told.into_iter(), 4))));
+    if !references.is_empty() {
+        let models =
+            if failed.is_empty() { String::new() } else { format!(" of {}", list(&some(models.into_iter(), 4))) };
+        sentences
+            .push(format!("Outputs{models} are compared with those of {}.", list(&some(references.into_iter(), 4))));
     }
     sentences.extend(failed.into_iter().map(|((model, problem), instead)| {
         let instead = match instead.is_empty() {
@@ -225,24 +228,24 @@ fn cells<'a>(manifest: &'a Manifest, summary: &'a Summary) -> impl Iterator<Item
     manifest.plan.cells.iter().zip(&summary.cells)
 }
 
-/// Devices that computed float32 models in less, since nothing told them otherwise, with the option that does.
+/// Devices that computed float32 models in less, by default, with the option that keeps float32.
 fn lower_precision(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     if !manifest.experiment.backend.reads_models() {
         return Vec::new();
     }
     let measured = cells(manifest, summary).filter(|(_, summary)| summary.runs.completed > 0);
-    let told = measured.filter_map(|(cell, summary)| {
+    let remarks = measured.filter_map(|(cell, summary)| {
         let (variant, device) = manifest.settings_of(cell)?;
         let lower = LowerPrecision::of(variant, device).filter(|_| variant.precision == Precision::Fp32)?;
         // Where it depends on the processor, outputs that differ show it.
         (lower.to.is_some() || summary.outputs_differ()).then_some(())?;
         Some(format!("{} {}; a variant with {} keeps fp32.", device.label(), lower.does, lower.written(device)))
     });
-    let sentences: BTreeSet<String> = told.collect();
+    let sentences: BTreeSet<String> = remarks.collect();
     sentences.into_iter().collect()
 }
 
-/// What would tell more of variants whose outputs differ, where both their ranges and the comparison come from random
+/// What would say more about variants whose outputs differ, where both their ranges and the comparison come from random
 /// inputs.
 fn random_calibration(manifest: &Manifest, summary: &Summary) -> Option<String> {
     let at_random = |origin: &VariantOrigin| matches!(origin, VariantOrigin::Converted { recipe, .. } if recipe.is_calibrated_at_random());
@@ -297,7 +300,7 @@ fn unverified(manifest: &Manifest, summary: &Summary) -> Option<String> {
         return None;
     }
     let is_measured = |index: usize| {
-        cells(manifest, summary).any(|(cell, summary)| cell.device().place() == index && summary.runs.completed > 0)
+        cells(manifest, summary).any(|(cell, summary)| cell.device().index() == index && summary.runs.completed > 0)
     };
     let is_verified = |device: &Device| Provider::of(device).is_some_and(|provider| provider.is_verified);
     let devices = experiment.devices.iter().enumerate();
@@ -322,8 +325,9 @@ fn of_stored(manifest: &Manifest) -> Vec<String> {
             true => ", which each inference widens to float32 where the runtime does not fuse that with the product",
             false => "",
         };
-        let told = format!("{word} {names} {run} {} as stored: it holds {}{cost}.", model.name, stored.in_sentence());
-        (!names.is_empty()).then_some(told)
+        let sentence =
+            format!("{word} {names} {run} {} as stored: it holds {}{cost}.", model.name, stored.in_sentence());
+        (!names.is_empty()).then_some(sentence)
     };
     manifest.experiment.models.iter().zip(&manifest.models).filter_map(of_model).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Cell, Comparison, Reason, Results, beside};
+use super::{Cell, Comparison, Reason, Results, background_load};
 use experiment::Axis;
 use plan::CellId;
 use statistics::planning::MINIMUM_RUNS;
@@ -19,16 +19,16 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
         .iter()
         .flat_map(|cell| cell.metrics.iter().map(move |(metric, estimated)| (cell, metric, estimated)))
         .collect();
-    let name = |of: &dyn Fn(&Cell) -> &String| -> Values {
-        rows.iter().map(|(cell, ..)| of(cell).clone()).collect::<Vec<String>>().into()
+    let name = |name_of: &dyn Fn(&Cell) -> &String| -> Values {
+        rows.iter().map(|(cell, ..)| name_of(cell).clone()).collect::<Vec<String>>().into()
     };
-    let number = |of: fn(&super::Estimated) -> Option<f64>| -> Values {
-        rows.iter().map(|(.., estimated)| of(estimated)).collect::<Vec<Option<f64>>>().into()
+    let number = |part: fn(&super::Estimated) -> Option<f64>| -> Values {
+        rows.iter().map(|(.., estimated)| part(estimated)).collect::<Vec<Option<f64>>>().into()
     };
     // Of fewer runs reports show none.
-    let end = |of: fn(&super::Estimated) -> Option<f64>| -> Values {
+    let end = |part: fn(&super::Estimated) -> Option<f64>| -> Values {
         let of_row = |(.., estimated): &(&Cell, &String, &super::Estimated)| {
-            of(estimated).filter(|_| estimated.n >= MINIMUM_RUNS as u64)
+            part(estimated).filter(|_| estimated.n >= MINIMUM_RUNS as u64)
         };
         rows.iter().map(of_row).collect::<Vec<Option<f64>>>().into()
     };
@@ -40,9 +40,9 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
     // Of the verdicts, that on the metric itself.
     let judged: HashMap<(CellId, String), &Comparison> =
         results.comparisons.iter().map(|row| ((row.cell, row.metric.column()), row)).collect();
-    let compared = |of: &dyn Fn(&Cell, &Comparison) -> String| -> Values {
+    let compared = |text: &dyn Fn(&Cell, &Comparison) -> String| -> Values {
         let of_row = |(cell, metric, _): &(&Cell, &String, _)| {
-            judged.get(&(cell.id, (*metric).clone())).map(|row| of(cell, row)).unwrap_or_default()
+            judged.get(&(cell.id, (*metric).clone())).map(|row| text(cell, row)).unwrap_or_default()
         };
         rows.iter().map(of_row).collect::<Vec<String>>().into()
     };
@@ -52,11 +52,14 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
         ("value", number(|estimated| Some(estimated.value))),
         ("low", end(|estimated| estimated.low)),
         ("high", end(|estimated| estimated.high)),
-        ("supported", rows.iter().map(|(.., of)| of.supported.unwrap_or(true)).collect::<Vec<bool>>().into()),
+        (
+            "supported",
+            rows.iter().map(|(.., estimated)| estimated.supported.unwrap_or(true)).collect::<Vec<bool>>().into(),
+        ),
         ("n", rows.iter().map(|(.., estimated)| estimated.n).collect::<Vec<u64>>().into()),
         ("usable", rows.iter().map(|(cell, metric, _)| cell.usable(metric).is_some()).collect::<Vec<bool>>().into()),
         ("codes", rows.iter().map(|(cell, ..)| codes(cell)).collect::<Vec<String>>().into()),
-        ("other_load", rows.iter().map(|(cell, ..)| beside([*cell])).collect::<Vec<Option<f64>>>().into()),
+        ("other_load", rows.iter().map(|(cell, ..)| background_load([*cell])).collect::<Vec<Option<f64>>>().into()),
         ("verdict", compared(&|_, row| row.verdict.name().to_owned())),
         (
             "withheld",

@@ -1,4 +1,4 @@
-//! JSON of benchmark tools, told apart by its keys: hyperfine, Google Benchmark, criterion and pytest-benchmark.
+//! JSON of benchmark tools, recognised by its keys: hyperfine, Google Benchmark, criterion and pytest-benchmark.
 //!
 //! Output: a series for each benchmark, in nanoseconds, in the order of the file. The formats are those of hyperfine 1.20
 //! (`results[].times`, s), Google Benchmark 1.9 (`benchmarks[].real_time` in `time_unit`, a row for each repetition),
@@ -25,10 +25,10 @@ pub(super) fn parse(source: &str, bytes: &[u8]) -> Result<Contents, ReadError> {
 
 fn malformed(source: &str, error: &serde_json::Error) -> ReadError {
     let fault = if error.classify() == Category::Eof { Fault::Unfinished } else { Fault::Malformed };
-    // The place is said apart.
+    // Line and column are reported separately.
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();
-    ReadError { source_name: source.to_owned(), place: Some((error.line(), error.column())), text, fault }
+    ReadError { source_name: source.to_owned(), position: Some((error.line(), error.column())), text, fault }
 }
 
 /// What the files of all tools have between them.
@@ -89,7 +89,7 @@ impl File {
         match self {
             File { results: Some(commands), .. } => commands_of_hyperfine(commands),
             File { benchmarks: Some(benchmarks), machine_info, context, .. } => {
-                if machine_info.is_some() || benchmarks.iter().any(|one| one.stats.is_some()) {
+                if machine_info.is_some() || benchmarks.iter().any(|benchmark| benchmark.stats.is_some()) {
                     rounds_of_pytest(benchmarks, machine_info.as_ref())
                 } else {
                     repetitions_of_google(benchmarks, context.as_ref())
@@ -205,7 +205,11 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<Named>, String> {
         let contents = parse("x.json", text.as_bytes()).map_err(|error| error.to_string())?;
-        Ok(contents.series.iter().map(|one| (one.benchmark().map(str::to_owned), one.values().to_vec())).collect())
+        Ok(contents
+            .series
+            .iter()
+            .map(|series| (series.benchmark().map(str::to_owned), series.values().to_vec()))
+            .collect())
     }
 
     fn named(name: &str, values: &[f64]) -> Named {

@@ -67,7 +67,11 @@ mod tests {
 
     fn read(text: &str) -> Vec<(String, Vec<f64>)> {
         let contents = parse(text.as_bytes()).unwrap().unwrap();
-        contents.series.iter().map(|one| (one.benchmark().unwrap().to_owned(), one.values().to_vec())).collect()
+        contents
+            .series
+            .iter()
+            .map(|series| (series.benchmark().unwrap().to_owned(), series.values().to_vec()))
+            .collect()
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl miette::Diagnostic for ComparisonError {
                 "leave out `--paired` unless the observations of both files were made in pairs"
             }
             ComparisonError::DifferentUnits { .. } => {
-                "`--unit` names the unit of numbers whose file does not: one of ns, us, ms and s beside the times of a tool"
+                "`--unit` names the unit of numbers whose file does not: one of ns, us, ms and s where the other file has the times of a tool"
             }
         }))
     }
@@ -102,7 +102,7 @@ pub enum Reason {
     TooFew,
     /// There is a difference, but whether it exceeds the margin is open.
     SizeNotEstablished,
-    /// The interval is too wide to tell.
+    /// The interval is too wide to decide.
     NotEnoughData,
     /// An observation is zero or negative, so that ratios mean nothing.
     NotPositive,
@@ -275,7 +275,7 @@ impl Sides {
         let sign = sign(terms.direction);
         let log = |(from, to): (&f64, &f64)| sign * (to.ln() - from.ln());
         let worse: Vec<f64> = self.baseline.iter().zip(&self.candidate).map(log).collect();
-        let found = compare_paired(&worse, terms.margin, Analysis::one(terms.confidence));
+        let found = compare_paired(&worse, terms.margin, Analysis::single(terms.confidence));
         Ok((found, vec![Dependence::of(&worse)]))
     }
 }
@@ -307,19 +307,19 @@ mod tests {
     #[test]
     fn values_that_follow_each_other_are_not_judged() {
         let wave = |level: f64| -> Vec<f64> { (0..200).map(|k| level + (f64::from(k) / 20.0).sin()).collect() };
-        let (one, other) = (wave(10.0), wave(13.0));
-        let found = compared(&series(&one), &series(&other), &terms(false));
+        let (baseline, candidate) = (wave(10.0), wave(13.0));
+        let found = compared(&series(&baseline), &series(&candidate), &terms(false));
         assert_eq!(found.verdict, Verdict::Undecided);
         assert!(found.reason == Reason::Dependent && found.effective.unwrap()[0] < 100.0);
         // What both sides of a pair share is no matter.
         let noise = |k: usize| 1.0 + 1e-4 * (k * k * 37 % 101) as f64;
-        let together: Vec<f64> = one.iter().enumerate().map(|(k, value)| 1.3 * value * noise(k)).collect();
-        assert_eq!(compared(&series(&one), &series(&together), &terms(true)).verdict, Verdict::Worse);
+        let together: Vec<f64> = baseline.iter().enumerate().map(|(k, value)| 1.3 * value * noise(k)).collect();
+        assert_eq!(compared(&series(&baseline), &series(&together), &terms(true)).verdict, Verdict::Worse);
         let runs = |values: &[f64]| Series::of_runs("x", &values.chunks(5).collect::<Vec<_>>());
-        let found = compared(&runs(&one), &runs(&other), &terms(false));
+        let found = compared(&runs(&baseline), &runs(&candidate), &terms(false));
         assert_eq!(found.reason, Reason::Dependent);
-        let other: Vec<f64> = other.iter().rev().copied().collect();
-        let found = compared(&series(&one), &series(&other), &terms(true));
+        let candidate: Vec<f64> = candidate.iter().rev().copied().collect();
+        let found = compared(&series(&baseline), &series(&candidate), &terms(true));
         assert!(matches!(found.effective.as_deref(), Some([pairs]) if *pairs < 20.0), "{found:?}");
         assert!(found.low.unwrap() > 1.02 && found.verdict == Verdict::Undecided, "{found:?}");
     }

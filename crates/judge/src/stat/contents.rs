@@ -69,16 +69,16 @@ impl Contents {
 #[derive(Default)]
 pub(super) struct Times {
     /// Where each name is in `times`.
-    places: HashMap<String, usize>,
+    index_of: HashMap<String, usize>,
     times: Vec<(String, Vec<f64>)>,
 }
 
 impl Times {
     pub(super) fn add(&mut self, name: String, time: f64) {
-        let place = *self.places.entry(name.clone()).or_insert_with(|| {
+        let index = *self.index_of.entry(name.clone()).or_insert_with(|| {
             self.times.push((name, Vec::new()));
             self.times.len() - 1
         });
-        self.times[place].1.push(time);
+        self.times[index].1.push(time);
     }
 }

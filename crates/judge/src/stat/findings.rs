@@ -51,16 +51,17 @@ impl Findings {
     /// As [`analyse`].
     pub fn of(pairs: &Pairs, terms: &StatOptions, fails_undecided: Option<bool>) -> Result<Self, ComparisonError> {
         let together = if fails_undecided.is_some() { pairs.pairs.len() } else { 1 };
-        let analyses = pairs.pairs.iter().map(|(one, other)| analyse(one, other.as_ref(), terms, together));
+        let analyses =
+            pairs.pairs.iter().map(|(baseline, candidate)| analyse(baseline, candidate.as_ref(), terms, together));
         let mut benchmarks: Vec<Analysis> = analyses.collect::<Result<_, _>>()?;
         let [only_in_baseline, only_in_candidate] = pairs.only.clone();
         let fails = fails_undecided.map(|fails_undecided| {
-            for one in &mut benchmarks {
-                one.fails = Some(one.makes_fall(fails_undecided));
+            for benchmark in &mut benchmarks {
+                benchmark.fails = Some(benchmark.makes_fall(fails_undecided));
             }
             // What is gone cannot be judged.
             let is_gone = !only_in_baseline.is_empty() && fails_undecided;
-            is_gone || benchmarks.iter().any(|one| one.fails == Some(true))
+            is_gone || benchmarks.iter().any(|benchmark| benchmark.fails == Some(true))
         });
         let perfrun = env!("CARGO_PKG_VERSION");
         let terms = terms.clone();
@@ -79,9 +80,9 @@ impl Findings {
 
     /// With what the files say of benchmarks that failed, each message once.
     pub fn with_left_out(mut self, left_out: Vec<LeftOut>) -> Self {
-        for one in left_out {
-            if !self.left_out.contains(&one) {
-                self.left_out.push(one);
+        for benchmark in left_out {
+            if !self.left_out.contains(&benchmark) {
+                self.left_out.push(benchmark);
             }
         }
         self

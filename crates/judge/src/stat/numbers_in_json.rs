@@ -1,7 +1,7 @@
 //! JSON of numbers: an array of them, or an array of arrays, which are runs.
 //!
 //! Read by hand and not through serde, since such a file may hold ten million values, and a mistake in it is to be named
-//! with its text and its place. Numbers are read as Rust reads them, a little more freely than JSON does.
+//! with its text and its position. Numbers are read as Rust reads them, a little more freely than JSON does.
 
 use super::numbers_in_lines::number;
 use super::problem::{Fault, Problem};

@@ -73,7 +73,7 @@ pub fn pairs(baseline: Vec<Series>, candidate: Option<Vec<Series>>) -> Result<Pa
     }
     let [of_baseline, of_candidate] = [&baseline, &candidate].map(|side| names(side));
     let [file, other] =
-        [&baseline, &candidate].map(|side| side.first().map_or(String::new(), |one| one.source.clone()));
+        [&baseline, &candidate].map(|side| side.first().map_or(String::new(), |series| series.source.clone()));
     let mut partners: HashMap<String, Series> = HashMap::new();
     for series in candidate {
         let name = series.name();
@@ -107,15 +107,19 @@ pub fn pairs(baseline: Vec<Series>, candidate: Option<Vec<Series>>) -> Result<Pa
 /// No such benchmark, or no other.
 pub fn against(series: Vec<Series>, name: &str) -> Result<Pairs, PairError> {
     let known = names(&series);
-    let (mut baselines, others): (Vec<Series>, Vec<Series>) = series.into_iter().partition(|one| one.name() == name);
+    let (mut baselines, candidates): (Vec<Series>, Vec<Series>) =
+        series.into_iter().partition(|series| series.name() == name);
     let baseline = baselines.pop().ok_or_else(|| PairError::Unknown { name: name.to_owned(), known })?;
     if !baselines.is_empty() {
         return Err(PairError::Twice { file: baseline.source, name: name.to_owned() });
     }
-    if others.is_empty() {
+    if candidates.is_empty() {
         return Err(PairError::Alone { name: name.to_owned() });
     }
-    Ok(Pairs { pairs: others.into_iter().map(|other| (baseline.clone(), Some(other))).collect(), ..Pairs::default() })
+    Ok(Pairs {
+        pairs: candidates.into_iter().map(|candidate| (baseline.clone(), Some(candidate))).collect(),
+        ..Pairs::default()
+    })
 }
 
 /// The benchmarks of this name.
@@ -125,7 +129,7 @@ pub fn against(series: Vec<Series>, name: &str) -> Result<Pairs, PairError> {
 /// No such benchmark.
 pub fn only(series: Vec<Series>, name: &str) -> Result<Vec<Series>, PairError> {
     let known = names(&series);
-    let found: Vec<Series> = series.into_iter().filter(|one| one.name() == name).collect();
+    let found: Vec<Series> = series.into_iter().filter(|series| series.name() == name).collect();
     if found.is_empty() {
         return Err(PairError::Unknown { name: name.to_owned(), known });
     }
@@ -137,7 +141,7 @@ fn names(series: &[Series]) -> Vec<String> {
 }
 
 impl Series {
-    /// What it is called among others: its benchmark's name, or its file.
+    /// What it is called in a set: its benchmark's name, or its file.
     fn name(&self) -> String {
         self.benchmark.clone().unwrap_or_else(|| self.source.clone())
     }
@@ -168,7 +172,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_paired_is_said() {
-        let refusal = |one: &[&str], other: &[&str]| pairs(file(one), Some(file(other))).unwrap_err().to_string();
+        let refusal = |baseline: &[&str], candidate: &[&str]| {
+            pairs(file(baseline), Some(file(candidate))).unwrap_err().to_string()
+        };
         assert!(refusal(&["a", "a"], &["a"]).contains("two benchmarks of the name `a`"));
         assert!(refusal(&["a"], &["a", "a"]).contains("two benchmarks of the name `a`"));
         assert!(refusal(&["a", "b"], &["c"]).contains("no benchmark in common"));

@@ -73,7 +73,7 @@ pub struct ReadError {
     /// The file as the user named it.
     pub source_name: String,
     /// Line and column of the fault, from 1; `None` where it is nowhere in particular.
-    pub place: Option<(usize, usize)>,
+    pub position: Option<(usize, usize)>,
     /// What stands there.
     pub text: String,
     /// What is wrong with it.
@@ -111,7 +111,7 @@ impl ReadError {
             Fault::NoValues => return format!("{} contains no values", self.source_name),
             Fault::TooMany => return format!("{} has more than {MOST_VALUES} values", self.source_name),
         };
-        match self.place {
+        match self.position {
             Some((line, column)) => format!("{}:{line}:{column}: {what}", self.source_name),
             None => format!("{}: {what}", self.source_name),
         }
@@ -176,7 +176,7 @@ impl Refusal {
     }
 
     pub(super) fn of(self, source: &str) -> ReadError {
-        ReadError { source_name: source.to_owned(), place: None, text: self.text, fault: self.fault }
+        ReadError { source_name: source.to_owned(), position: None, text: self.text, fault: self.fault }
     }
 }
 
@@ -214,6 +214,6 @@ impl Problem {
         let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
         let rest = &bytes[before.len()..];
         let text = quoted(&String::from_utf8_lossy(&rest[..self.length.min(rest.len())]));
-        ReadError { source_name: source.to_owned(), place: Some((line, column)), text, fault: self.fault }
+        ReadError { source_name: source.to_owned(), position: Some((line, column)), text, fault: self.fault }
     }
 }

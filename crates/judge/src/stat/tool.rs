@@ -28,7 +28,7 @@ impl Tool {
         }
     }
 
-    /// Whether each value is the time of a new process. The others take all values of a benchmark in one process.
+    /// Whether each value is the time of a new process. The other tools take all values of a benchmark in one process.
     pub fn starts_processes(self) -> bool {
         self == Tool::Hyperfine
     }

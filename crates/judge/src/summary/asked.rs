@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::arm::RunValues;
 use super::latency::{self, Latency};
-use super::values::{CellSummary, Double, MetricSummary, Summary, over_runs};
+use super::of_runs::RunValues;
+use super::values::{AaCopy, CellSummary, MetricSummary, Summary, over_runs};
 use super::{CONFIDENCE, completed, constants, count, late, slices};
 use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, MetricReference, Statistic, THROUGHPUT};
 use experiment::Design;
 use plan::{Cell, CellId};
-use record::{Arm, Manifest, SampleSummary, StoreError, StoredRun};
+use record::{Manifest, RunKind, SampleSummary, StoreError, StoredRun};
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
 /// ([`experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The
@@ -24,9 +24,9 @@ pub fn summarize_asked<'a>(
     manifest: &Manifest,
     runs: impl Iterator<Item = &'a StoredRun>,
 ) -> Result<Summary, StoreError> {
-    let mut by_arm: BTreeMap<(CellId, &str), Vec<&StoredRun>> = BTreeMap::new();
-    for run in runs.filter(|run| run.arm != Arm::Pilot) {
-        by_arm.entry((run.cell, run.arm.name())).or_default().push(run);
+    let mut by_kind: BTreeMap<(CellId, RunKind), Vec<&StoredRun>> = BTreeMap::new();
+    for run in runs.filter(|run| run.kind != RunKind::Rehearsal) {
+        by_kind.entry((run.cell, run.kind)).or_default().push(run);
     }
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
@@ -37,22 +37,23 @@ pub fn summarize_asked<'a>(
     {
         looked_at.extend((!looked_at.contains(&reference)).then_some(reference));
     }
-    let arm = |index: usize, arm: Arm| {
+    let summary = |index: usize, kind: RunKind| {
         let cell = &plan.cells[index];
-        one(manifest, &looked_at, cell, by_arm.get(&(cell.id, arm.name())).map_or(&[], Vec::as_slice))
+        summarize_cell(manifest, &looked_at, cell, by_kind.get(&(cell.id, kind)).map_or(&[], Vec::as_slice))
     };
-    let double = |cell: &u32| {
+    let aa_copy = |cell: &u32| {
         let cell = *cell as usize;
-        let twin = is_duet.then(|| arm(cell, Arm::AaTwin)).transpose()?;
-        Ok(Double { cell, summary: arm(cell, Arm::Aa)?, twin })
+        let second = is_duet.then(|| summary(cell, RunKind::SecondAaCopy)).transpose()?;
+        Ok(AaCopy { cell, summary: summary(cell, RunKind::AaCopy)?, second })
     };
-    let mut cells = (0..plan.cells.len()).map(|cell| arm(cell, Arm::Main)).collect::<Result<Vec<_>, StoreError>>()?;
+    let cells = (0..plan.cells.len()).map(|cell| summary(cell, RunKind::Main));
+    let mut cells = cells.collect::<Result<Vec<_>, StoreError>>()?;
     constants::add_all(manifest, &mut cells);
-    let doubles = plan.controls.iter().map(double).collect::<Result<_, StoreError>>()?;
-    Ok(Summary { cells, doubles, ..Summary::default() })
+    let aa_copies = plan.controls.iter().map(aa_copy).collect::<Result<_, StoreError>>()?;
+    Ok(Summary { cells, aa_copies, ..Summary::default() })
 }
 
-fn one(
+fn summarize_cell(
     manifest: &Manifest,
     looked_at: &[MetricReference],
     cell: &Cell,
@@ -71,9 +72,10 @@ fn one(
         let value = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(&column)?));
         completed.iter().filter_map(value).collect()
     };
-    let (tails, others): (Vec<&MetricReference>, Vec<&MetricReference>) =
+    let (tails, stored_columns): (Vec<&MetricReference>, Vec<&MetricReference>) =
         looked_at.iter().partition(|reference| reference.statistic.is_tail());
-    let mut values: RunValues = others.into_iter().map(|reference| (reference.column(), stored(reference))).collect();
+    let mut values: RunValues =
+        stored_columns.into_iter().map(|reference| (reference.column(), stored(reference))).collect();
     // A late share of 0 is as open as its queries are few.
     if !tails.is_empty() || values.contains_key(LATE_SHARE.name) {
         let of_latency = latency_of(&completed, &tails, &mut values);
@@ -92,7 +94,7 @@ fn one(
     Ok(summary.with_load())
 }
 
-/// Nothing of the distribution but these percentiles, whose values of each run join the others; means of several
+/// Nothing of the distribution but these percentiles, whose values of each run join those stored; means of several
 /// iterations have none.
 fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut RunValues) -> Latency {
     let runs: Vec<Cow<'_, SampleSummary>> = completed.iter().map(|run| run.summary()).collect();

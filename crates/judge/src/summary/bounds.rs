@@ -30,21 +30,21 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
 /// Cells that differ in their variant alone.
 type ByVariant<'a> = HashMap<Point, Vec<(&'a Cell, &'a CellSummary)>>;
 
-/// Of a cell, among all others of its record.
+/// Of a cell, among all cells of its record.
 fn facts(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &ByVariant<'_>) -> Facts {
-    // Under a load a query waits for others.
+    // Under a load a query waits for earlier queries.
     let latency = summary.estimate(&LATENCY).filter(|_| summary.load.is_none());
     let Some(latency) = latency.map(|latency| latency.value).filter(|value| *value > 0.0) else {
         return Facts::default();
     };
-    let of = |metric: Metric| summary.estimate(&metric).map(|estimate| estimate.value);
+    let estimated = |metric: Metric| summary.estimate(&metric).map(|estimate| estimate.value);
     let throttled = summary.codes().into_iter().filter(|(name, _)| THROTTLED.iter().any(|code| **name == *code));
     let runs = throttled.filter_map(|(_, runs)| runs).max();
-    let on_host = of(metric::DEVICE_TIME).map(|device| ((latency - device) / latency).max(0.0));
+    let on_host = estimated(metric::DEVICE_TIME).map(|device| ((latency - device) / latency).max(0.0));
     Facts {
         throttled: runs.map(|runs| (runs, summary.runs.completed)),
-        fallback: of(metric::FALLBACK),
-        copying: of(metric::COPIES),
+        fallback: estimated(metric::FALLBACK),
+        copying: estimated(metric::COPIES),
         // What is started while earlier nodes compute is within the device's own time.
         launching: on_host.into_iter().chain(launching(manifest, cell, latency)).reduce(f64::max),
         roof: roof(manifest, cell, latency),
@@ -69,28 +69,28 @@ fn roof(manifest: &Manifest, cell: &Cell, latency_ns: f64) -> Option<RooflineSha
     let compute = Limit::Compute { operations_per_s: peak.operations_per_s, arithmetic: peak.arithmetic };
     let computing = (2.0 * macs as f64 / peak.operations_per_s, compute);
     let traffic = manifest.traffic_of(cell);
-    let moving = traffic.iter().flat_map(Traffic::parts).filter_map(|(of, bytes, within)| {
-        let bytes_per_s = manifest.bandwidth_of(cell, of, within)?;
+    let moving = traffic.iter().flat_map(Traffic::parts).filter_map(|(part, bytes, within)| {
+        let bytes_per_s = manifest.bandwidth_of(cell, part, within)?;
         Some((bytes / bytes_per_s, Limit::Memory { bytes_per_s }))
     });
-    let (seconds, limit) = std::iter::once(computing).chain(moving).max_by(|one, two| one.0.total_cmp(&two.0))?;
+    let (seconds, limit) = std::iter::once(computing).chain(moving).max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(RooflineShare { share: seconds * 1e9 / latency_ns, limit }).filter(|roof| roof.share.is_finite())
 }
 
 /// Against the cell with the most threads of those that have fewer and differ in nothing else.
 fn scaling(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &ByVariant<'_>) -> Option<Scaling> {
     let variants = &manifest.experiment.variants;
-    let own = variants.get(cell.variant().place())?;
+    let variant = variants.get(cell.variant().index())?;
     let threads = manifest.threads_of(cell);
-    let is_alike = |variant: &Variant| variant.threads != own.threads && with_threads_of(variant, own) == *own;
+    let is_alike = |other: &Variant| other.threads != variant.threads && with_threads_of(other, variant) == *variant;
     let alike: Vec<bool> = variants.iter().map(is_alike).collect();
     // Of few experiments is there anything to look for among all cells.
     alike.contains(&true).then_some(())?;
-    let is_candidate = |other: &Cell| alike.get(other.variant().place()).is_some_and(|is| *is);
-    let others = all.get(&cell.at.without_variant())?.iter().filter(|(other, _)| is_candidate(other));
-    let others = others.map(|(other, summary)| (manifest.threads_of(other), summary));
+    let is_candidate = |other: &Cell| alike.get(other.variant().index()).is_some_and(|is| *is);
+    let alike_cells = all.get(&cell.at.without_variant())?.iter().filter(|(other, _)| is_candidate(other));
+    let alike_cells = alike_cells.map(|(other, summary)| (manifest.threads_of(other), summary));
     // Of several the first: the last of equals is the greatest.
-    let fewer = others.filter(|(fewer, _)| (1..threads).contains(fewer)).rev();
+    let fewer = alike_cells.filter(|(fewer, _)| (1..threads).contains(fewer)).rev();
     let (fewer, other) = fewer.max_by_key(|(fewer, _)| *fewer)?;
     let (slow, fast) = (other.estimate(&LATENCY)?, summary.estimate(&LATENCY)?);
     let at_most = slow.interval?.high / fast.interval?.low;

@@ -1,8 +1,8 @@
 //! Metrics that are the same in every run of a cell: what its model file is, how like the reference's its outputs are, and
 //! how right they are.
 //!
-//! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric. The
-//! interval of an accuracy is over items, since runs do not tell it.
+//! They get one value a run like every metric, so that goals, choices and trade-offs need no second kind of metric. The
+//! interval of an accuracy is over items, since runs do not show it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
         }
     }
     let scored: HashMap<u32, Arc<Scored>> =
-        manifest.accuracy().iter().map(|of| (of.cell, scored(manifest, of))).collect();
+        manifest.accuracy().iter().map(|accuracy| (accuracy.cell, scored(manifest, accuracy))).collect();
     for (cell, summary) in manifest.plan.cells.iter().zip(&mut *cells) {
         add(manifest, cell, summary);
-        summary.scored = manifest.accuracy_of(cell).and_then(|of| scored.get(&of.cell)).cloned();
+        summary.scored = manifest.accuracy_of(cell).and_then(|accuracy| scored.get(&accuracy.cell)).cloned();
     }
     add_operators(manifest, cells);
 }
@@ -51,18 +51,19 @@ fn add_operators(manifest: &Manifest, cells: &mut [CellSummary]) {
     }
 }
 
-fn scored(manifest: &Manifest, of: &VariantAccuracy) -> Arc<Scored> {
-    let model = manifest.plan.cells.get(of.cell as usize).map(|cell| cell.model().place());
+fn scored(manifest: &Manifest, accuracy: &VariantAccuracy) -> Arc<Scored> {
+    let model = manifest.plan.cells.get(accuracy.cell as usize).map(|cell| cell.model().index());
     let data = model.and_then(|model| manifest.datasets.get(model)?.as_ref()).map(|data| data.sha256.clone());
-    let right = of.right.iter().filter_map(|(name, text)| Some((name.clone(), item_bits::read(text, of.items)?)));
-    Arc::new(Scored { cell: of.cell, data, reference: of.reference, right: right.collect() })
+    let right =
+        accuracy.right.iter().filter_map(|(name, text)| Some((name.clone(), item_bits::read(text, accuracy.items)?)));
+    Arc::new(Scored { cell: accuracy.cell, data, reference: accuracy.reference, right: right.collect() })
 }
 
 fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     summary.batch = manifest.batch_of(cell);
-    let own = manifest.variant_file(cell).map(|file| file.bytes);
-    let stored = || manifest.models.get(cell.model().place())?.as_ref().map(|file| file.bytes);
-    let size = own.unwrap_or_else(stored).map(|bytes| bytes as f64);
+    let variant_bytes = manifest.variant_file(cell).map(|file| file.bytes);
+    let stored = || manifest.models.get(cell.model().index())?.as_ref().map(|file| file.bytes);
+    let size = variant_bytes.unwrap_or_else(stored).map(|bytes| bytes as f64);
     let fidelity = summary.fidelity.as_ref();
     let cosine = fidelity.and_then(|fidelity| fidelity.cosine);
     let equal = fidelity.and_then(Fidelity::least_equal).map(Equal::share);

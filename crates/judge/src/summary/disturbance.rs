@@ -11,7 +11,7 @@ use crate::stored::rounded;
 use base::code::{Code, LIMITS};
 use base::metric::Metric;
 use plan::{CellId, Plan};
-use record::{Arm, Outcome};
+use record::{Outcome, RunKind};
 use statistics::quantile::median;
 
 /// Something on the machine that was above its limit in some runs.
@@ -21,7 +21,7 @@ pub struct Disturbed {
     pub metric: String,
     /// A run above this value counts as disturbed.
     pub limit: f64,
-    /// Runs above it, doubles included.
+    /// Runs above it, those of A/A copies included.
     pub runs: u32,
     /// Runs that know.
     pub of: u32,
@@ -39,7 +39,7 @@ pub struct Disturbed {
     pub code: String,
 }
 
-/// Of completed runs; the rehearsal tells nothing of the machine.
+/// Of completed runs; the rehearsal says nothing about the machine.
 pub(super) fn disturbances(plan: &Plan, by_cell: &ByCell<'_>) -> Vec<Disturbed> {
     LIMITS.iter().filter_map(|(metric, limit, code)| of_metric(plan, by_cell, (*metric, *limit, *code))).collect()
 }
@@ -47,12 +47,12 @@ pub(super) fn disturbances(plan: &Plan, by_cell: &ByCell<'_>) -> Vec<Disturbed> 
 fn of_metric(plan: &Plan, by_cell: &ByCell<'_>, (metric, limit, code): (Metric, f64, Code)) -> Option<Disturbed> {
     let counted = plan.cells.iter().flat_map(|cell| {
         let runs = by_cell.get(&cell.id).into_iter().flatten();
-        let runs = runs.filter(|run| run.arm != Arm::Pilot && run.outcome == Outcome::Completed);
+        let runs = runs.filter(|run| run.kind != RunKind::Rehearsal && run.outcome == Outcome::Completed);
         runs.filter_map(move |run| Some((cell.id, *run.data.metrics.get(metric.name)?)))
     });
     let known: Vec<(CellId, f64)> = counted.collect();
     let above: Vec<f64> = known.iter().map(|(_, value)| *value).filter(|value| *value > limit).collect();
-    let (worst_cell, worst) = known.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let (worst_cell, worst) = known.iter().copied().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let all: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
     Some(Disturbed {
         metric: metric.name.to_owned(),
@@ -78,18 +78,18 @@ mod tests {
     fn runs_above_a_limit_are_counted_over_all_cells() {
         let spec = spec::parse("x.yaml", "backend: mock\nmodels: [a, b]", std::path::Path::new("."), &[]);
         let plan = plan::expand(&spec.unwrap().experiment).unwrap();
-        let run = |cell: usize, arm, steal: f64| {
-            let mut run = StoredRun::not_started(plan.cells[cell].id, arm, 0, 0, Outcome::Completed);
+        let run = |cell: usize, kind, steal: f64| {
+            let mut run = StoredRun::not_started(plan.cells[cell].id, kind, 0, 0, Outcome::Completed);
             run.data.metrics.insert(STEAL.name.to_owned(), steal);
             run.data.metrics.insert(PREEMPTIONS.name.to_owned(), 1.0);
             run
         };
         let runs = [
-            run(0, Arm::Main, 0.0),
-            run(0, Arm::Aa, 0.01),
-            run(1, Arm::Main, 0.03),
-            run(1, Arm::Main, 0.0),
-            run(1, Arm::Pilot, 0.5),
+            run(0, RunKind::Main, 0.0),
+            run(0, RunKind::AaCopy, 0.01),
+            run(1, RunKind::Main, 0.03),
+            run(1, RunKind::Main, 0.0),
+            run(1, RunKind::Rehearsal, 0.5),
         ];
         let found = disturbances(&plan, &super::super::by_cell(&runs));
         let [steal] = found.as_slice() else { panic!("{found:?}") };

@@ -3,8 +3,8 @@
 use super::Summary;
 use base::code::Code;
 use base::machine::host::Host;
-use base::machine::kernel::Load;
-use base::machine::probe::check::{Check, Others, State, checks};
+use base::machine::kernel::LoadAverage;
+use base::machine::probe::check::{BackgroundLoad, Check, State, checks};
 use base::metric;
 use onnx::Stored;
 use plan::Cell;
@@ -19,32 +19,34 @@ pub(crate) struct RecordCode {
 }
 
 /// The codes of a record as a whole: who used the machine when it began, and how the machine is set up. None where a
-/// script told the time, and of others only what its runs do not tell themselves: who was busy before them alone changed no
-/// number.
+/// script gives the time. Other processes only where the runs do not show them: one that was busy only before the runs
+/// changed no number.
 pub(crate) fn record_codes(manifest: &Manifest, summary: &Summary) -> Vec<RecordCode> {
     let of_devices = of_devices(manifest);
     let off = || match manifest.machines.as_slice() {
-        [] | [_] => off(&manifest.host, manifest.others_cpus, manifest.load),
-        // Of several machines the first that has it tells a code.
-        machines => {
-            machines.iter().flat_map(|of| off(&of.host, of.others_cpus, of.load)).fold(Vec::new(), |mut all, check| {
+        [] | [_] => off(&manifest.host, manifest.background_cpus, manifest.load_average),
+        // Of several machines each code comes from the first one that has it.
+        machines => machines.iter().flat_map(|of| off(&of.host, of.background_cpus, of.load_average)).fold(
+            Vec::new(),
+            |mut all, check| {
                 if !all.iter().any(|known: &Check| known.code == check.code) {
                     all.push(check);
                 }
                 all
-            })
-        }
+            },
+        ),
     };
-    let runs_tell = summary.cells.iter().any(|cell| cell.findings.environment.contains_key(metric::OTHER_CPU.name));
+    let runs_show_load =
+        summary.cells.iter().any(|cell| cell.findings.environment.contains_key(metric::OTHER_CPU.name));
     let off = manifest.environment().on_machine(off).unwrap_or_default();
     let found = off.into_iter().filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? }));
-    found.filter(|found| !(runs_tell && found.code == Code::Load)).chain(of_devices).collect()
+    found.filter(|found| !(runs_show_load && found.code == Code::Load)).chain(of_devices).collect()
 }
 
 /// What is set up otherwise than it should be on a machine.
-fn off(host: &Host, others_cpus: f64, load: Option<Load>) -> Vec<Check> {
-    let others = Others { cpus: others_cpus, names: Vec::new(), load };
-    checks(host, &others).into_iter().filter(|check| check.state == State::Off).collect()
+fn off(host: &Host, background_cpus: f64, load_average: Option<LoadAverage>) -> Vec<Check> {
+    let background = BackgroundLoad { cpus: background_cpus, names: Vec::new(), load_average };
+    checks(host, &background).into_iter().filter(|check| check.state == State::Off).collect()
 }
 
 /// How GPUs are set up; a script's counts too, since its GPU is what it is made for.
@@ -63,12 +65,13 @@ pub(super) fn of_settings(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
 }
 
 fn of_file(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
-    let Some(file) = manifest.models.get(cell.model().place()).and_then(Option::as_ref) else { return Vec::new() };
-    let own = manifest.variant_file(cell);
-    let is_converted = own.is_some_and(|own| matches!(own.origin, VariantOrigin::Converted { .. }));
-    let trains = !file.training.is_empty() && (own.is_none() || is_converted);
+    let Some(file) = manifest.models.get(cell.model().index()).and_then(Option::as_ref) else { return Vec::new() };
+    let variant_file = manifest.variant_file(cell);
+    let is_converted =
+        variant_file.is_some_and(|variant_file| matches!(variant_file.origin, VariantOrigin::Converted { .. }));
+    let trains = !file.training.is_empty() && (variant_file.is_none() || is_converted);
     let is_on_cpu = manifest.settings_of(cell).is_some_and(|(_, device)| device.is_cpu());
-    let widens = own.is_none() && is_on_cpu && file.stored.as_ref().is_some_and(Stored::is_widened);
+    let widens = variant_file.is_none() && is_on_cpu && file.stored.as_ref().is_some_and(Stored::is_widened);
     let all = [(Code::TrainingMode, trains), (Code::WeightsWidened, widens)];
     all.into_iter().filter(|(_, holds)| *holds).map(|(code, _)| code).collect()
 }

@@ -1,8 +1,8 @@
-//! What of a cell ran on the CPU in place of its device.
+//! What of a cell ran on the CPU instead of its device.
 
 use std::collections::BTreeMap;
 
-use base::code::{CPU_SHARE_JUDGED, CPU_SHARE_TOLD};
+use base::code::{CPU_SHARE_JUDGED, CPU_SHARE_REPORTED};
 use base::metric::{self, Metric};
 use record::StoredRun;
 
@@ -26,10 +26,10 @@ impl Fallback {
         Fallback { operators: operators.unwrap_or_default(), share, copies }
     }
 
-    /// Whether it is worth telling; what was not profiled may be.
-    pub fn is_told(&self) -> bool {
+    /// Whether it is worth reporting; what was not profiled may be.
+    pub(crate) fn is_worth_reporting(&self) -> bool {
         let cost = self.share.map(|share| share + self.copies.unwrap_or(0.0));
-        !self.operators.is_empty() && cost.is_none_or(|cost| cost >= CPU_SHARE_TOLD)
+        !self.operators.is_empty() && cost.is_none_or(|cost| cost >= CPU_SHARE_REPORTED)
     }
 
     /// Whether the cell is as much one of the CPU as of its device, so that nothing is judged.
@@ -44,18 +44,18 @@ mod tests {
 
     #[test]
     fn a_few_nodes_that_take_no_time_are_not_told() {
-        let of = |nodes: u64, share: Option<f64>| {
+        let outcome = |nodes: u64, share: Option<f64>| {
             let operators = (nodes > 0).then(|| ("Mod".to_owned(), nodes)).into_iter().collect();
             let fallback = Fallback { operators, share, copies: share.map(|_| 0.0) };
-            (fallback.is_told(), fallback.is_too_much())
+            (fallback.is_worth_reporting(), fallback.is_too_much())
         };
-        assert_eq!(of(0, None), (false, false));
-        assert_eq!(of(3, Some(0.009)), (false, false));
-        assert_eq!(of(3, Some(0.01)), (true, false));
-        assert_eq!(of(3, None), (true, false));
-        assert_eq!(of(3, Some(0.05)), (true, false));
-        assert_eq!(of(3, Some(0.051)), (true, true));
+        assert_eq!(outcome(0, None), (false, false));
+        assert_eq!(outcome(3, Some(0.009)), (false, false));
+        assert_eq!(outcome(3, Some(0.01)), (true, false));
+        assert_eq!(outcome(3, None), (true, false));
+        assert_eq!(outcome(3, Some(0.05)), (true, false));
+        assert_eq!(outcome(3, Some(0.051)), (true, true));
         let operators = [("Mod".to_owned(), 1)].into();
-        assert!(Fallback { operators, share: Some(0.002), copies: Some(0.6) }.is_told());
+        assert!(Fallback { operators, share: Some(0.002), copies: Some(0.6) }.is_worth_reporting());
     }
 }

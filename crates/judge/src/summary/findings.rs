@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Fallback, LEAST_RUNS};
 use base::code::Code;
 use base::metric;
-use record::{Arm, StoredRun};
+use record::{RunKind, StoredRun};
 use statistics::quantile::median;
 use statistics::trimmed_mean::trimmed;
 use statistics::{Course, Distribution, RunGroups, run_groups};
@@ -32,16 +32,17 @@ pub struct CellFindings {
     pub noisy_runs: u32,
     /// What its runs met on the machine: metrics of the environment by stored name.
     pub environment: BTreeMap<String, Spread>,
-    /// What others used of the processors beside its runs, where it was more than a measurement stands.
-    pub other_load: Option<OtherLoad>,
+    /// What other processes used of the processors during its runs, where that was enough to disturb a measurement.
+    pub background_load: Option<BackgroundLoad>,
 }
 
-/// What others used of the processors beside the runs of a cell.
+/// What other processes and other guests used of the processors during the runs of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OtherLoad {
-    /// Runs beside which it was more than a measurement stands.
+#[schemars(rename = "OtherLoad")]
+pub struct BackgroundLoad {
+    /// Runs during which it was enough to disturb a measurement.
     pub runs: u32,
-    /// Processors that others used, the median over these runs.
+    /// Processors that they used, the median over these runs.
     pub cores: f64,
     /// The threads that could run at once, where most runs met it and an inference took clearly longer than these threads
     /// need for its processor time: its latency holds waiting.
@@ -172,7 +173,7 @@ impl CellFindings {
         let seen = Seen {
             completed: completed.len(),
             of_settings,
-            runs_on_cpu: fallback.is_told(),
+            runs_on_cpu: fallback.is_worth_reporting(),
             groups: run_groups(&medians),
         };
         CellFindings {
@@ -181,7 +182,7 @@ impl CellFindings {
             shape: CellShape::of(completed),
             noisy_runs: completed.iter().filter(|run| run.is_noisy()).count() as u32,
             environment: environment.clone(),
-            other_load: None,
+            background_load: None,
         }
     }
 }
@@ -190,11 +191,11 @@ impl CellFindings {
     /// With what only the rehearsal sees.
     pub(super) fn with_rehearsal(mut self, runs: &[&StoredRun]) -> CellFindings {
         let is_seen = |run: &&StoredRun| run.warnings.iter().any(|code| *code == OF_REHEARSAL);
-        let (in_pilot, in_runs) = (
-            runs.iter().filter(|run| run.arm == Arm::Pilot).any(&is_seen),
-            runs.iter().filter(|run| run.arm != Arm::Pilot).any(is_seen),
+        let (in_rehearsal, in_runs) = (
+            runs.iter().filter(|run| run.kind == RunKind::Rehearsal).any(&is_seen),
+            runs.iter().filter(|run| run.kind != RunKind::Rehearsal).any(is_seen),
         );
-        if in_pilot && !in_runs {
+        if in_rehearsal && !in_runs {
             self.codes.push(OF_REHEARSAL.into());
         }
         self
@@ -248,7 +249,7 @@ impl CellShape {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::arm::ArmValues;
+    use super::super::of_runs::ValuesOfRuns;
     use super::*;
     use base::code;
     use base::metric::LATENCY;
@@ -257,7 +258,7 @@ mod tests {
     fn runs(medians: &[f64], steal: f64) -> Vec<StoredRun> {
         let cell = "0123456789abcdef".parse().unwrap();
         let run = |(number, median): (usize, &f64)| {
-            let mut run = StoredRun::not_started(cell, Arm::Main, number as u32, 0, Outcome::Completed);
+            let mut run = StoredRun::not_started(cell, RunKind::Main, number as u32, 0, Outcome::Completed);
             run.data.metrics.insert(LATENCY.name.to_owned(), *median);
             run.data.metrics.insert(metric::STEAL.name.to_owned(), steal * number as f64);
             run
@@ -268,7 +269,7 @@ mod tests {
     fn findings(medians: &[f64]) -> CellFindings {
         let runs = runs(medians, 0.01);
         let runs: Vec<&StoredRun> = runs.iter().collect();
-        CellFindings::of(&runs, &Fallback::default(), &ArmValues::of(&runs).environment, Vec::new())
+        CellFindings::of(&runs, &Fallback::default(), &ValuesOfRuns::of(&runs).environment, Vec::new())
     }
 
     #[test]
@@ -288,16 +289,16 @@ mod tests {
     /// Input sets that only the rehearsal looks at are measured as well.
     #[test]
     fn what_the_rehearsal_finds_in_any_input_set_withholds_the_cell() {
-        let mut pilot = runs(&[1.0], 0.0).remove(0);
-        pilot.arm = Arm::Pilot;
+        let mut rehearsal = runs(&[1.0], 0.0).remove(0);
+        rehearsal.kind = RunKind::Rehearsal;
         let main = runs(&[1.0; 5], 0.0);
-        let found = |pilot: &StoredRun| {
-            let all: Vec<&StoredRun> = std::iter::once(pilot).chain(&main).collect();
+        let found = |rehearsal: &StoredRun| {
+            let all: Vec<&StoredRun> = std::iter::once(rehearsal).chain(&main).collect();
             CellFindings::of(&all[1..], &Fallback::default(), &BTreeMap::new(), Vec::new()).with_rehearsal(&all).codes
         };
-        assert_eq!(found(&pilot), [""; 0]);
-        pilot.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];
-        assert_eq!(found(&pilot), ["W_OUTPUT_NONFINITE"]);
+        assert_eq!(found(&rehearsal), [""; 0]);
+        rehearsal.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];
+        assert_eq!(found(&rehearsal), ["W_OUTPUT_NONFINITE"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::arm::{ArmValues, RunValues};
+use super::of_runs::{RunValues, ValuesOfRuns};
 use base::metric::{LATENCY, MetricReference, Statistic};
 use record::{Manifest, PERCENTILES, SampleSummary, StoreError, StoredRun};
 use statistics::pooled_tail::PooledTail;
@@ -22,12 +22,12 @@ pub struct Latency {
 }
 
 /// The distribution over completed runs; `None` if there is no sample.
-pub(super) fn of_latency(completed: &[&StoredRun], arm: &ArmValues<'_>) -> Option<Latency> {
-    let samples = arm.runs.iter().map(|run| run.count).sum();
+pub(super) fn of_latency(completed: &[&StoredRun], values: &ValuesOfRuns<'_>) -> Option<Latency> {
+    let samples = values.runs.iter().map(|run| run.count).sum();
     (samples > 0).then(|| Latency {
         samples,
         late_warmup: completed.iter().map(|run| u64::from(run.late_warmup)).sum(),
-        percentiles: percentiles(&PERCENTILES, &arm.values, &arm.runs),
+        percentiles: percentiles(&PERCENTILES, &values.values, &values.runs),
     })
 }
 
@@ -51,10 +51,10 @@ pub(super) fn pooled(
     let runs: Vec<Vec<f64>> = completed.iter().map(durations).collect::<Result<_, StoreError>>()?;
     let iterations = completed.iter().map(|run| run.iterations).max().unwrap_or(1);
     let confidence = experiment.interim_analyses().confidence();
-    let of = |statistic: Statistic| {
+    let pooled = |statistic: Statistic| {
         Some((statistic, PooledTail::of(&runs, iterations, statistic.probability()?, confidence)?))
     };
-    Ok(wanted.into_iter().filter_map(of).collect())
+    Ok(wanted.into_iter().filter_map(pooled).collect())
 }
 
 /// The percentiles of which `values` has those of runs.

@@ -3,7 +3,6 @@
 //! A run gives one observation; every estimate is the trimmed mean (25 %) of them, with its interval. Percentiles of
 //! iterations are one value a run too, and marked where the number of samples cannot support them.
 
-mod arm;
 mod asked;
 mod bounds;
 mod constants;
@@ -13,6 +12,7 @@ mod fallback;
 mod findings;
 mod latency;
 mod load;
+mod of_runs;
 mod values;
 mod weight;
 
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use arm::{ArmValues, RunValues};
 use base::metric::{self, Kind, Unit};
 use base::privacy::without_home;
 use experiment::{Design, QUICK_MARGIN};
 use latency::of_latency;
+use of_runs::{RunValues, ValuesOfRuns};
 use plan::{Cell, CellId};
-use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
+use record::{Manifest, Outcome, RunKind, StoreError, StoredRun};
 use statistics::largest_rate::LateCounts;
 use statistics::trimmed_mean::trimmed_mean;
 
@@ -34,14 +34,14 @@ pub use asked::summarize_asked;
 pub use disturbance::Disturbed;
 pub(crate) use environment::record_codes;
 pub use fallback::Fallback;
-pub(crate) use findings::{CellFindings, OtherLoad};
+pub(crate) use findings::{BackgroundLoad, CellFindings};
 pub use findings::{CellShape, Spread};
 pub use latency::Latency;
-pub use load::beside;
-pub(crate) use load::used_beside;
+pub use load::background_load;
+pub(crate) use load::mean_background_load;
 pub use values::FailureSeen;
+pub(crate) use values::{AaCopy, MetricSummary, RunCounts, Scored};
 pub use values::{CellSummary, Summary};
-pub(crate) use values::{Double, MetricSummary, RunCounts, Scored};
 pub(crate) use values::{over_runs, run_values};
 pub(crate) use weight::invalid_for;
 
@@ -86,62 +86,66 @@ fn by_cell(runs: &[StoredRun]) -> ByCell<'_> {
 fn summarize_by_cell(manifest: &Manifest, by_cell: &ByCell<'_>) -> Result<Summary, StoreError> {
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
-    let twin = |cell: usize| is_duet.then_some((cell, Arm::AaTwin));
-    let doubles = plan.controls.iter().map(|cell| *cell as usize).flat_map(|cell| [Some((cell, Arm::Aa)), twin(cell)]);
-    let arms: Vec<(usize, Arm)> =
-        (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
-    let mut summaries = summarize_arms(manifest, by_cell, &arms)?.into_iter();
+    let copies_of = |cell: usize| {
+        let second = is_duet.then_some((cell, RunKind::SecondAaCopy));
+        [Some((cell, RunKind::AaCopy)), second].into_iter().flatten()
+    };
+    let measured = (0..plan.cells.len()).map(|cell| (cell, RunKind::Main));
+    let copied = plan.controls.iter().flat_map(|cell| copies_of(*cell as usize));
+    let members: Vec<(usize, RunKind)> = measured.chain(copied).collect();
+    let mut summaries = summarize_members(manifest, by_cell, &members)?.into_iter();
     let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
     constants::add_all(manifest, &mut cells);
-    let mut double = |cell: &u32| {
+    let mut aa_copy = |cell: &u32| {
         let summary = summaries.next()?;
-        Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })
+        Some(AaCopy { cell: *cell as usize, summary, second: if is_duet { summaries.next() } else { None } })
     };
-    let doubles = plan.controls.iter().filter_map(&mut double).collect();
-    Ok(Summary { cells, doubles, ..Summary::default() })
+    let aa_copies = plan.controls.iter().filter_map(&mut aa_copy).collect();
+    Ok(Summary { cells, aa_copies, ..Summary::default() })
 }
 
-/// Summarises these arms of cells, each with its runs.
-fn summarize_arms(
+/// Summarises cells and A/A copies, each with its runs.
+fn summarize_members(
     manifest: &Manifest,
     by_cell: &ByCell<'_>,
-    arms: &[(usize, Arm)],
+    members: &[(usize, RunKind)],
 ) -> Result<Vec<CellSummary>, StoreError> {
-    let runs: Vec<Vec<&StoredRun>> = arms
+    let runs: Vec<Vec<&StoredRun>> = members
         .iter()
-        .map(|(cell, arm)| {
+        .map(|(cell, kind)| {
             let runs = by_cell.get(&manifest.plan.cells[*cell].id).map_or(&[][..], Vec::as_slice);
-            // The pilot's failure is the cell's, and is told once.
-            let is_told = |run: &&StoredRun| run.arm == *arm || (run.arm == Arm::Pilot && *arm == Arm::Main);
-            runs.iter().copied().filter(is_told).collect()
+            // A failure in the rehearsal is the cell's and not its copy's, so that it is reported once.
+            let belongs =
+                |run: &&StoredRun| run.kind == *kind || (run.kind == RunKind::Rehearsal && *kind == RunKind::Main);
+            runs.iter().copied().filter(belongs).collect()
         })
         .collect();
-    let summaries = arms.par_iter().zip(&runs);
-    summaries.map(|((cell, _), runs)| summarize_arm(manifest, &manifest.plan.cells[*cell], runs)).collect()
+    let summaries = members.par_iter().zip(&runs);
+    summaries.map(|((cell, _), runs)| summarize_member(manifest, &manifest.plan.cells[*cell], runs)).collect()
 }
 
-/// The runs that ran to their end, in the order of their blocks; pilots are in no statistic.
+/// The runs that ran to their end, in the order of their blocks; the rehearsal is in no statistic.
 fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
-    let is_counted = |run: &&StoredRun| run.arm != Arm::Pilot && run.outcome == Outcome::Completed;
+    let is_counted = |run: &&StoredRun| run.kind != RunKind::Rehearsal && run.outcome == Outcome::Completed;
     let mut completed: Vec<&StoredRun> = runs.iter().copied().filter(is_counted).collect();
     completed.sort_by_key(|run| run.block);
     completed
 }
 
-fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun]) -> Result<CellSummary, StoreError> {
+fn summarize_member(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun]) -> Result<CellSummary, StoreError> {
     let completed = &completed(runs);
-    let arm = ArmValues::of(completed);
+    let values = ValuesOfRuns::of(completed);
     let fallback = Fallback::of(completed);
     let first = completed.first();
     let placement = first.and_then(|run| run.data.placement.as_ref());
     let summary = CellSummary {
         id: cell.id,
         runs: count(runs),
-        metrics: with_build(metrics(&arm.values, manifest.quick), runs),
-        latency: of_latency(completed, &arm),
+        metrics: with_build(metrics(&values.values, manifest.quick), runs),
+        latency: of_latency(completed, &values),
         pooled: latency::pooled(manifest, completed)?,
         failures: failures(runs),
-        warnings: arm.codes.clone(),
+        warnings: values.codes.clone(),
         output_hash: agreed_hash(completed),
         iterations: first.map_or(1, |run| run.iterations),
         slices: slices(completed),
@@ -150,8 +154,8 @@ fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun]) -> Resul
         dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         findings: CellFindings {
-            other_load: OtherLoad::of(manifest, cell, completed),
-            ..CellFindings::of(completed, &fallback, &arm.environment, environment::of_settings(manifest, cell))
+            background_load: BackgroundLoad::of(manifest, cell, completed),
+            ..CellFindings::of(completed, &fallback, &values.environment, environment::of_settings(manifest, cell))
                 .with_rehearsal(runs)
         },
         fallback,
@@ -173,7 +177,7 @@ fn slices(completed: &[&StoredRun]) -> Vec<(u32, Vec<f64>)> {
 
 fn count(runs: &[&StoredRun]) -> RunCounts {
     let mut counts = RunCounts::default();
-    for run in runs.iter().filter(|run| run.arm != Arm::Pilot) {
+    for run in runs.iter().filter(|run| run.kind != RunKind::Rehearsal) {
         match run.outcome {
             Outcome::Completed => counts.completed += 1,
             Outcome::Failed => counts.failed += 1,
@@ -207,8 +211,8 @@ fn metrics(values: &RunValues, is_quick: bool) -> BTreeMap<String, MetricSummary
 /// Adds what building an engine took in the rehearsal, where no run built one of its own.
 fn with_build(mut metrics: BTreeMap<String, MetricSummary>, runs: &[&StoredRun]) -> BTreeMap<String, MetricSummary> {
     let name = metric::BUILD.name;
-    let pilot = runs.iter().find(|run| run.arm == Arm::Pilot);
-    let built = pilot.and_then(|pilot| Some((pilot.block, *pilot.data.metrics.get(name)?)));
+    let rehearsal = runs.iter().find(|run| run.kind == RunKind::Rehearsal);
+    let built = rehearsal.and_then(|run| Some((run.block, *run.data.metrics.get(name)?)));
     if let Some((estimate, built)) = built.and_then(|built| Some((trimmed_mean(&[built.1], CONFIDENCE)?, built))) {
         metrics.entry(name.to_owned()).or_insert(MetricSummary { estimate, per_run: vec![built] });
     }
@@ -225,7 +229,7 @@ fn failures(runs: &[&StoredRun]) -> Vec<FailureSeen> {
     let mut counts: Vec<FailureSeen> = Vec::new();
     for run in runs {
         let Some(failure) = &run.failure else { continue };
-        let rehearsal = run.arm == Arm::Pilot;
+        let rehearsal = run.kind == RunKind::Rehearsal;
         match counts.iter_mut().find(|known| known.failure == *failure && known.rehearsal == rehearsal) {
             Some(known) => known.runs += 1,
             None => {

@@ -24,8 +24,8 @@ use worker::backend::Failure;
 pub struct Summary {
     /// One entry a cell.
     pub cells: Vec<CellSummary>,
-    /// The doubles of the plan's controls, in the order of [`plan::Plan::controls`].
-    pub doubles: Vec<Double>,
+    /// In the order of [`plan::Plan::controls`].
+    pub aa_copies: Vec<AaCopy>,
     /// What disturbed the runs of the record.
     pub disturbances: Vec<Disturbed>,
     /// How often runs were taken again because heat slowed them down.
@@ -34,13 +34,13 @@ pub struct Summary {
 
 /// A cell measured a second time, as if it were another one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Double {
+pub struct AaCopy {
     /// Index of the cell.
     pub cell: usize,
     /// What its runs say.
     pub summary: CellSummary,
-    /// In a duet, where a double runs beside another double: what that one's runs say.
-    pub twin: Option<CellSummary>,
+    /// In a duet, where two copies run at the same time: what the second one's runs say.
+    pub second: Option<CellSummary>,
 }
 
 /// What the runs of one cell say.
@@ -77,7 +77,7 @@ pub struct CellSummary {
     pub rate_bound: Option<RateBound>,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
-    /// What of it ran on the CPU in place of its device; nothing in a cell of the CPU.
+    /// What of it ran on the CPU instead of its device; nothing in a cell of the CPU.
     pub fallback: Fallback,
     /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
     pub fidelity: Option<Fidelity>,
@@ -180,13 +180,13 @@ pub(crate) fn over_runs(name: &str, values: &[f64], confidence: f64) -> Option<E
 
 /// One value a run with the number of its block, of columns that hold these; a coefficient of variation is made of two.
 pub(crate) fn run_values(reference: MetricReference, column: impl Fn(&str) -> Vec<(u32, f64)>) -> Vec<(u32, f64)> {
-    let of = |statistic| column(&MetricReference { statistic, ..reference }.column());
+    let values_of = |statistic| column(&MetricReference { statistic, ..reference }.column());
     if reference.statistic != Statistic::CoefficientOfVariation {
-        return of(reference.statistic);
+        return values_of(reference.statistic);
     }
-    let means = of(Statistic::Mean);
+    let means = values_of(Statistic::Mean);
     let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
-    let deviations = of(Statistic::StandardDeviation).into_iter();
+    let deviations = values_of(Statistic::StandardDeviation).into_iter();
     deviations.filter_map(|(block, deviation)| Some((block, deviation / mean(block)?))).collect()
 }
 
@@ -196,7 +196,7 @@ impl CellSummary {
         self.fidelity.as_ref().is_some_and(|fidelity| !fidelity.passes())
     }
 
-    /// Whether this is a score over items, so that others would give another number.
+    /// Whether this is a score over items, so that other items would give another number.
     pub(crate) fn is_uncertain(&self, metric: &Metric) -> bool {
         self.accuracy.iter().any(|score| *score.metric.metric() == *metric && score.estimate.interval.is_some())
     }
@@ -314,7 +314,7 @@ impl CellSummary {
     }
 
     /// By what cells are put in order: the value of a metric, or the end that is known of it.
-    pub(crate) fn place_of(&self, reference: MetricReference) -> Option<f64> {
+    pub(crate) fn sort_value(&self, reference: MetricReference) -> Option<f64> {
         let end = self.bound_of(reference).map(|bound| match bound {
             RateBound::AtLeast(rate) | RateBound::AtMost(rate) => rate,
         });
@@ -360,7 +360,7 @@ impl CellSummary {
 
     /// Whether one inference of each is known to handle another number of items.
     pub(crate) fn has_another_batch(&self, other: &CellSummary) -> bool {
-        self.batch.zip(other.batch).is_some_and(|(own, other)| own != other)
+        self.batch.zip(other.batch).is_some_and(|(batch, other_batch)| batch != other_batch)
     }
 
     /// Whether the cell has enough runs for intervals and verdicts.

@@ -48,7 +48,7 @@ impl CellSummary {
 
     /// Whether the cell as a whole or one of its runs carries a code.
     pub fn carries(&self, code: Code) -> bool {
-        self.warnings.contains_key(code.name()) || self.findings.codes.iter().any(|own| *own == code)
+        self.warnings.contains_key(code.name()) || self.findings.codes.iter().any(|known| *known == code)
     }
 
     /// Whether more than half of the runs never became steady.

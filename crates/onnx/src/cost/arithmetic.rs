@@ -70,7 +70,7 @@ fn of_weights(graph: &GraphProto) -> Arithmetic {
     matrices.map(|tensor| of_element(tensor.element())).max().unwrap_or_default()
 }
 
-/// Whether a node multiplies 8-bit integers, or makes them of activations for its neighbours to multiply.
+/// Whether a node multiplies 8-bit integers, or makes them of activations for the next nodes to multiply.
 fn is_quantized(node: &NodeProto) -> bool {
     const INTEGERS: [&str; 10] = [
         "QuantizeLinear",
@@ -107,15 +107,15 @@ mod tests {
 
     #[test]
     fn a_model_multiplies_what_its_weights_or_its_operators_say() {
-        let of = |operator: &str, weights: ElementType| arithmetic(&graph(operator, weights));
-        assert_eq!(of("MatMul", ElementType::Float32), Arithmetic::Float32);
-        assert_eq!(of("MatMul", ElementType::Float16), Arithmetic::Float16);
-        assert_eq!(of("MatMul", ElementType::Bfloat16), Arithmetic::Bfloat16);
-        assert_eq!(of("QLinearConv", ElementType::Int8), Arithmetic::Int8);
-        assert_eq!(of("QuantizeLinear", ElementType::Float32), Arithmetic::Int8);
+        let arithmetic_of = |operator: &str, weights: ElementType| arithmetic(&graph(operator, weights));
+        assert_eq!(arithmetic_of("MatMul", ElementType::Float32), Arithmetic::Float32);
+        assert_eq!(arithmetic_of("MatMul", ElementType::Float16), Arithmetic::Float16);
+        assert_eq!(arithmetic_of("MatMul", ElementType::Bfloat16), Arithmetic::Bfloat16);
+        assert_eq!(arithmetic_of("QLinearConv", ElementType::Int8), Arithmetic::Int8);
+        assert_eq!(arithmetic_of("QuantizeLinear", ElementType::Float32), Arithmetic::Int8);
         // Weights alone are stored narrow; what is multiplied is not.
-        assert_eq!(of("DequantizeLinear", ElementType::Int8), Arithmetic::Float32);
-        assert_eq!(of("MatMulNBits", ElementType::Uint8), Arithmetic::Float32);
+        assert_eq!(arithmetic_of("DequantizeLinear", ElementType::Int8), Arithmetic::Float32);
+        assert_eq!(arithmetic_of("MatMulNBits", ElementType::Uint8), Arithmetic::Float32);
         assert_eq!(arithmetic(&ModelProto::default()), Arithmetic::Float32);
     }
 }

@@ -23,8 +23,8 @@ pub(super) fn macs(known: &Known<'_>) -> Option<u64> {
     }
 }
 
-/// How many a node takes of which the shapes of its values are known, and no attribute: as a runtime's profiler tells it.
-/// `None` where the operator's name or its shapes do not say it.
+/// How many a node takes, from the shapes of its values alone: a runtime's profiler reports no attributes. `None` where
+/// the operator's name or its shapes do not say it.
 pub fn macs_of_shapes(operator: &str, inputs: &[Vec<u64>], outputs: &[Vec<u64>]) -> Option<u64> {
     // Two operators have this name.
     if operator == "Attention" {
@@ -98,9 +98,9 @@ impl Known<'_> {
     }
 
     /// A size of an input, counted from the last one, which is 1.
-    fn size_from_last(&self, index: usize, place: usize) -> Option<u64> {
+    fn size_from_last(&self, index: usize, from_last: usize) -> Option<u64> {
         let shape = self.shape(index)?;
-        shape[shape.len().checked_sub(place)?]
+        shape[shape.len().checked_sub(from_last)?]
     }
 
     /// Elements of an input.
@@ -117,11 +117,11 @@ impl Known<'_> {
         self.node.input.get(index).is_some_and(|name| !name.is_empty())
     }
 
-    /// So many places of a window, each with the products of all but the weights' first dimension. That is the channels
-    /// of one group times the kernel: of the input for a convolution, of the output for a transposed one.
-    fn window(&self, places: u64, weight: usize) -> Option<u64> {
+    /// So many positions of a window, each with the products of all but the weights' first dimension. That is the
+    /// channels of one group times the kernel: of the input for a convolution, of the output for a transposed one.
+    fn window(&self, positions: u64, weight: usize) -> Option<u64> {
         let kernel = self.shape(weight)?.get(1..).filter(|kernel| !kernel.is_empty())?;
-        kernel.iter().try_fold(places, |product, size| product.checked_mul((*size)?))
+        kernel.iter().try_fold(positions, |product, size| product.checked_mul((*size)?))
     }
 
     /// Every combination of the labels of two operands; one alone is not multiplied.
@@ -156,7 +156,7 @@ impl Known<'_> {
 
     /// Number of keys: those of the call, and those of calls before it.
     fn key_length(&self, key: usize, past: usize) -> Option<u64> {
-        let own = match self.shape(key) {
+        let current = match self.shape(key) {
             // `[batch, heads, keys, size]`; packed with the values `[batch, keys, heads, 2, size]`.
             Some([_, _, keys, _]) => *keys,
             Some([_, keys, ..]) => *keys,
@@ -165,7 +165,7 @@ impl Known<'_> {
             None => self.size(0, 1),
         };
         let before = if self.has(past) { self.size(past, 2)? } else { 0 };
-        own?.checked_add(before)
+        current?.checked_add(before)
     }
 
     /// The attention that projects its input itself; `past` is `[2, batch, heads, length, size]`.

@@ -191,9 +191,9 @@ mod tests {
             resolve_inputs(&header.signature, &crate::sample::point(&[("batch", batch)], &[])).unwrap().tensors
         };
         let of_batch = |batch: u64| cost(&model, &infer(&model, &inputs(batch)));
-        let (one, two) = (of_batch(1), of_batch(2));
-        assert_eq!(one.macs.map(|macs| macs * 2), two.macs);
-        assert_eq!((one.operators[0].operator.as_str(), one.unknown_nodes), ("Conv", 0));
+        let (single, pair) = (of_batch(1), of_batch(2));
+        assert_eq!(single.macs.map(|macs| macs * 2), pair.macs);
+        assert_eq!((single.operators[0].operator.as_str(), single.unknown_nodes), ("Conv", 0));
         assert_eq!(parameters(&model), header.parameters);
     }
 }

@@ -1,7 +1,7 @@
 //! What the nodes that multiply must read and write, whatever a runtime makes of the rest (method 5.6).
 //!
 //! Input: a node and what is known of its values. Output: elements, not bytes, since a conversion changes their size.
-//! Deliberately absent: every other node, whose work a runtime may fuse into its neighbours, and caches.
+//! Deliberately absent: every other node, whose work a runtime may fuse into adjacent ones, and caches.
 
 use std::collections::HashSet;
 

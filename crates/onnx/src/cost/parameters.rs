@@ -13,7 +13,7 @@ use crate::proto::{GraphProto, ModelProto, TensorProto};
 const LEAST_WEIGHT: u64 = 16;
 
 /// Counts floating-point weights, without the running mean and variance of batch normalisations, which nobody
-/// trains. Both are told by name, so it does not matter which comes first.
+/// trains. Both are recognised by name, so it does not matter which comes first.
 #[derive(Debug, Default)]
 pub(crate) struct ParameterCount {
     initialisers: Vec<(String, u64)>,

@@ -169,14 +169,14 @@ impl Totals {
         let inside: Option<Vec<(Totals, &Inferred)>> = match function {
             Some(function) => known(0).map(|inferred| {
                 // A function sees nothing of the graph around its call.
-                let own = Scope { depth: scope.depth + 1, ..Scope::of(inferred, None) };
+                let body = Scope { depth: scope.depth + 1, ..Scope::of(inferred, None) };
                 let mut totals = Totals::default();
-                totals.nodes(&function.node, HashSet::new(), &own, functions);
+                totals.nodes(&function.node, HashSet::new(), &body, functions);
                 vec![(totals, inferred)]
             }),
             None => {
-                let graphs = node.graphs().enumerate().map(|(place, graph)| {
-                    let inferred = known(place)?;
+                let graphs = node.graphs().enumerate().map(|(graph_index, graph)| {
+                    let inferred = known(graph_index)?;
                     let mut totals = Totals::default();
                     totals.graph(graph, &Scope::of(inferred, Some(scope)), functions);
                     Some((totals, inferred))
@@ -199,7 +199,7 @@ impl Totals {
             self.note_unknown(node);
         }
         let all_totals = inside.into_iter().map(|(totals, _)| totals);
-        if let Some(costliest) = all_totals.reduce(|one, two| if two.outweighs(&one) { two } else { one }) {
+        if let Some(costliest) = all_totals.reduce(|left, right| if right.outweighs(&left) { right } else { left }) {
             self.merge(costliest, times.unwrap_or(1));
         }
     }
@@ -218,12 +218,12 @@ impl Totals {
     }
 
     fn merge(&mut self, inside: Totals, times: u64) {
-        for (name, own) in inside.operators {
+        for (name, cost) in inside.operators {
             let none = OperatorCost { operator: name.clone(), nodes: 0, macs: Some(0), bytes: Some(0) };
             let sum = self.operators.entry(name).or_insert(none);
-            sum.nodes = sum.nodes.saturating_add(own.nodes);
-            sum.macs = add(sum.macs, own.macs.and_then(|macs| macs.checked_mul(times)));
-            sum.bytes = add(sum.bytes, own.bytes.and_then(|bytes| bytes.checked_mul(times)));
+            sum.nodes = sum.nodes.saturating_add(cost.nodes);
+            sum.macs = add(sum.macs, cost.macs.and_then(|macs| macs.checked_mul(times)));
+            sum.bytes = add(sum.bytes, cost.bytes.and_then(|bytes| bytes.checked_mul(times)));
         }
         self.products.merge(inside.products, times);
         self.unknown_nodes = self.unknown_nodes.saturating_add(inside.unknown_nodes);
@@ -235,14 +235,14 @@ impl Totals {
         let (macs, bytes_moved) = (self.total(|operator| operator.macs), self.total(|operator| operator.bytes));
         let mut operators: Vec<OperatorCost> = self.operators.into_values().collect();
         // The map gave them by name, and sorting keeps the order of equals. Unknown first: it may be the most.
-        operators.sort_by_key(|own| std::cmp::Reverse((own.macs.is_none(), own.macs, own.nodes)));
+        operators.sort_by_key(|cost| std::cmp::Reverse((cost.macs.is_none(), cost.macs, cost.nodes)));
         let products = (!self.products.is_unknown).then_some(self.products.moved);
         Cost { macs, bytes_moved, products, unknown: self.unknown, unknown_nodes: self.unknown_nodes, operators }
     }
 }
 
-fn add(one: Option<u64>, two: Option<u64>) -> Option<u64> {
-    one?.checked_add(two?)
+fn add(left: Option<u64>, right: Option<u64>) -> Option<u64> {
+    left?.checked_add(right?)
 }
 
 /// Bytes of every distinct input and every output.

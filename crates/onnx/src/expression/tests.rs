@@ -8,9 +8,9 @@ use super::*;
 fn size(name: &str) -> Option<Result<u64, String>> {
     let sizes = [("a", 7), ("b", 2), ("past_sequence_length", 128), ("seq-len", 5), ("höhe", 3)];
     let names = sizes.iter().map(|(name, _)| *name).chain([name]).collect();
-    let of = |part: &str| sizes.iter().find(|(name, _)| *name == part).map(|(_, size)| *size);
+    let size_of = |part: &str| sizes.iter().find(|(name, _)| *name == part).map(|(_, size)| *size);
     Expression::all(&names).remove(name).map(|expression| {
-        expression.size(of).map_err(|problem| match problem {
+        expression.size(size_of).map_err(|problem| match problem {
             NoSize::Missing(parts) => format!("without {}", parts.join(", ")),
             NoSize::NotWhole(value) => value,
         })

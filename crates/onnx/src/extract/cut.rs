@@ -21,7 +21,7 @@ const IR_WITH_WEIGHT_INPUTS: i64 = 3;
 enum Source<'m> {
     Weight(&'m TensorProto),
     Sparse(&'m SparseTensorProto),
-    /// The node, by the depth of its graph and its place there.
+    /// The node, by the depth of its graph and its index there.
     Made(usize, usize),
     Given,
 }
@@ -34,7 +34,7 @@ pub(super) struct Cut<'m> {
     sources: HashMap<&'m str, Source<'m>>,
     /// What no input of the model has a part in.
     constants: HashSet<&'m str>,
-    /// The nodes, by the depth of their graph and their places there.
+    /// The nodes, by the depth of their graph and their indices there.
     picked: BTreeSet<(usize, usize)>,
 }
 
@@ -75,8 +75,8 @@ impl<'m> Cut<'m> {
     ///
     /// The first value of which not enough is known.
     pub(super) fn extracted(&self) -> Result<Extracted, ExtractError> {
-        let own: Vec<&NodeProto> = self.picked.iter().map(|place| self.node(*place)).collect();
-        let graph = self.graph(&own)?;
+        let picked: Vec<&NodeProto> = self.picked.iter().map(|position| self.node(*position)).collect();
+        let graph = self.graph(&picked)?;
         let model = self.model;
         let model = ModelProto {
             ir_version: model.ir_version,
@@ -87,22 +87,22 @@ impl<'m> Cut<'m> {
             graph: Some(graph),
             ..Default::default()
         };
-        Ok(Extracted { model, nodes: own.into_iter().map(NodeProto::described).collect() })
+        Ok(Extracted { model, nodes: picked.into_iter().map(NodeProto::described).collect() })
     }
 
-    fn graph(&self, own: &[&'m NodeProto]) -> Result<GraphProto, ExtractError> {
+    fn graph(&self, picked: &[&'m NodeProto]) -> Result<GraphProto, ExtractError> {
         let needed = self.needed();
         let (fixed, fed) = self.split(needed.read);
         let weights: Vec<TensorProto> = needed.weights.into_iter().cloned().chain(fixed).collect();
         let inputs = fed.into_iter().map(|(node, name)| self.info(node, name, true));
         let listed = weights.iter().filter(|weight| self.is_listed(weight.name())).map(|weight| Ok(listed(weight)));
-        let read: HashSet<&str> = own.iter().flat_map(|node| node.reads()).collect();
-        let made = own.iter().flat_map(|node| node.output.iter().map(|output| (*node, output.as_str())));
+        let read: HashSet<&str> = picked.iter().flat_map(|node| node.reads()).collect();
+        let made = picked.iter().flat_map(|node| node.output.iter().map(|output| (*node, output.as_str())));
         let results = made.filter(|(_, name)| !name.is_empty() && !read.contains(name));
         Ok(GraphProto {
             // The standard wants one.
             name: Some(self.graphs[0].graph.name()).filter(|name| !name.is_empty()).or(Some("node")).map(str::to_owned),
-            node: needed.nodes.iter().map(|place| self.copy(*place)).collect(),
+            node: needed.nodes.iter().map(|position| self.copy(*position)).collect(),
             input: inputs.chain(listed).collect::<Result<_, _>>()?,
             output: results.map(|(node, name)| self.info(node, name, false)).collect::<Result<_, _>>()?,
             initializer: weights,
@@ -112,9 +112,9 @@ impl<'m> Cut<'m> {
     }
 
     /// A node as it stands in the new model. Those around a body may be called like one in it.
-    fn copy(&self, place: (usize, usize)) -> NodeProto {
-        let node = self.node(place).clone();
-        if place.0 + 1 == self.graphs.len() { node } else { NodeProto { name: None, ..node } }
+    fn copy(&self, position: (usize, usize)) -> NodeProto {
+        let node = self.node(position).clone();
+        if position.0 + 1 == self.graphs.len() { node } else { NodeProto { name: None, ..node } }
     }
 
     /// What the picked nodes need, in the order of the model.
@@ -122,8 +122,8 @@ impl<'m> Cut<'m> {
         let mut needed = Needed { nodes: self.picked.clone(), ..Needed::default() };
         let mut waiting: Vec<(usize, usize)> = needed.nodes.iter().rev().copied().collect();
         let mut seen = HashSet::new();
-        while let Some(place) = waiting.pop() {
-            let node = self.node(place);
+        while let Some(position) = waiting.pop() {
+            let node = self.node(position);
             for name in node.reads().into_iter().filter(|name| seen.insert(*name)) {
                 match self.sources.get(name) {
                     Some(Source::Weight(weight)) => needed.weights.push(weight),
@@ -153,7 +153,8 @@ impl<'m> Cut<'m> {
 
     /// Type and shape of a value, which must be known of what is read; else what the file says of it.
     fn info(&self, node: &NodeProto, name: &str, is_read: bool) -> Result<ValueInfoProto, ExtractError> {
-        let tensor = |value: &'m Value| Some((value.element.as_ref().filter(|of| of.code().is_some())?, value));
+        let tensor =
+            |value: &'m Value| Some((value.element.as_ref().filter(|element| element.code().is_some())?, value));
         if let Some((element, value)) = self.value(name).and_then(tensor) {
             if is_read && value.sizes().is_none() {
                 return Err(unknown("shape", name, node, is_read));
@@ -178,7 +179,7 @@ impl<'m> Cut<'m> {
 /// A value, and a node that reads it.
 type Reading<'m> = (&'m NodeProto, &'m str);
 
-/// What nodes need: others that make weights of weights, weights, and what is neither.
+/// What nodes need: nodes that make weights of weights, weights, and what is neither.
 #[derive(Default)]
 struct Needed<'m> {
     nodes: BTreeSet<(usize, usize)>,

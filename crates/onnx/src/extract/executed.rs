@@ -69,7 +69,7 @@ const FUSIONS: [Fusion; 9] = [
 pub(super) struct Picked {
     /// The graph, by its index.
     pub(super) level: usize,
-    /// Their places in it.
+    /// Their indices in it.
     pub(super) nodes: BTreeSet<usize>,
 }
 
@@ -82,24 +82,24 @@ pub(super) struct Called<'n> {
 }
 
 /// The node of that name: its own, that behind those that it stands in (`loop/add`), what it is called for want of a name
-/// where its place `is_known`, or the name of what it makes.
+/// where its index `is_known`, or the name of what it makes.
 pub(super) fn named(levels: &[Level<'_>], called: Called<'_>, is_known: bool) -> Option<Picked> {
     let Called { name, operator } = called;
-    let has_place = |node: &NodeProto| is_known || !node.name().is_empty();
+    let has_index = |node: &NodeProto| is_known || !node.name().is_empty();
     let rank = |level: &Level<'_>, index: usize, node: &NodeProto| {
         let executed = executed_name(index, node);
-        let is_it = [
+        let matches = [
             node.name() == name,
-            has_place(node) && name.strip_prefix(level.path.as_str()) == Some(executed.as_str()),
-            has_place(node) && executed == name || node.label() == name,
+            has_index(node) && name.strip_prefix(level.path.as_str()) == Some(executed.as_str()),
+            has_index(node) && executed == name || node.label() == name,
             node.output.iter().any(|output| output == name),
         ];
         // Branches of one `If` may have nodes of one name.
-        let is_other = !operator.contains(node.op_type());
-        Some((is_it.iter().position(|is_it| *is_it)?, is_other))
+        let has_other_operator = !operator.contains(node.op_type());
+        Some((matches.iter().position(|matches| *matches)?, has_other_operator))
     };
-    let place = best(levels, |level, index, node| rank(level, index, node).filter(|_| !name.is_empty()))?;
-    Some(grown(levels, place, &[operator]))
+    let position = best(levels, |level, index, node| rank(level, index, node).filter(|_| !name.is_empty()))?;
+    Some(grown(levels, position, &[operator]))
 }
 
 /// The nodes that a name of ONNX Runtime's is made of: the longest name of a node or of a value that stands in it.
@@ -108,17 +108,18 @@ pub(super) fn fused(levels: &[Level<'_>], called: Called<'_>) -> Option<Picked> 
         return None;
     }
     let name = without_number(called.name);
-    let place = best(levels, |level, _, node| {
+    let position = best(levels, |level, _, node| {
         // Behind the nodes that it stands in, whose names may be longer than its own.
         let within = name.strip_prefix(level.path.as_str());
         let (depth, name) = within.map_or((0, name), |rest| (level.path.len(), rest));
-        let own = std::iter::once(node.name()).chain(node.output.iter().map(String::as_str));
-        own.flat_map(|own| ends(own, name))
-            .filter(|own| stands_in(name, own))
-            .map(|own| Reverse((depth, own.len())))
+        let names = std::iter::once(node.name()).chain(node.output.iter().map(String::as_str));
+        names
+            .flat_map(|node_name| ends(node_name, name))
+            .filter(|end| stands_in(name, end))
+            .map(|end| Reverse((depth, end.len())))
             .min()
     })?;
-    Some(grown(levels, place, &[name, called.operator]))
+    Some(grown(levels, position, &[name, called.operator]))
 }
 
 /// The first node of the least rank.
@@ -126,50 +127,53 @@ fn best<R: Ord + Copy>(
     levels: &[Level<'_>],
     rank: impl Fn(&Level<'_>, usize, &NodeProto) -> Option<R>,
 ) -> Option<(usize, usize)> {
-    let ranked = levels.iter().enumerate().flat_map(|(place, level)| {
+    let ranked = levels.iter().enumerate().flat_map(|(level_index, level)| {
         let nodes = level.graph.node.iter().enumerate();
         let rank = &rank;
-        nodes.filter_map(move |(index, node)| Some((rank(level, index, node)?, place, index)))
+        nodes.filter_map(move |(index, node)| Some((rank(level, index, node)?, level_index, index)))
     });
     ranked.min_by_key(|(rank, ..)| *rank).map(|(_, level, index)| (level, index))
 }
 
-/// `conv` of `conv_token_7`, which makes it another name than that of its neighbour.
+/// `conv` of `conv_token_7`: the number distinguishes it from other nodes of that name.
 fn without_number(name: &str) -> &str {
     match name.rsplit_once("_token_") {
-        Some((own, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => own,
+        Some((stem, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => stem,
         _ => name,
     }
 }
 
-/// The own name, and for a node of a function what remains without the calls in front: `call/add`, `add`.
-fn ends<'n>(own: &'n str, name: &str) -> impl Iterator<Item = &'n str> + use<'n> {
+/// The node's name, and for a node of a function what remains without the calls in front: `call/add`, `add`.
+fn ends<'n>(node_name: &'n str, name: &str) -> impl Iterator<Item = &'n str> + use<'n> {
     let is_of_function = name.starts_with(OF_FUNCTION);
-    std::iter::successors(Some(own), move |own| own.split_once('/').map(|(_, end)| end).filter(|_| is_of_function))
+    std::iter::successors(Some(node_name), move |end| {
+        end.split_once('/').map(|(_, end)| end).filter(|_| is_of_function)
+    })
 }
 
-/// Whether `own` is a part of a name, and no piece of a longer word.
-fn stands_in(name: &str, own: &str) -> bool {
-    let is_apart = |(at, own): (usize, &str)| {
-        let neighbours = [name[..at].chars().next_back(), name[at + own.len()..].chars().next()];
-        !neighbours.into_iter().flatten().any(char::is_alphanumeric)
+/// Whether `part` is a part of a name, and no piece of a longer word.
+fn stands_in(name: &str, part: &str) -> bool {
+    let is_apart = |(at, part): (usize, &str)| {
+        let adjacent = [name[..at].chars().next_back(), name[at + part.len()..].chars().next()];
+        !adjacent.into_iter().flatten().any(char::is_alphanumeric)
     };
-    !own.is_empty() && name.match_indices(own).any(is_apart)
+    !part.is_empty() && name.match_indices(part).any(is_apart)
 }
 
-/// The node with those that are executed with it, by what it is called and by its own operator.
+/// The node with those that are executed with it, by what it is called and by its operator.
 fn grown(levels: &[Level<'_>], (level, index): (usize, usize), called: &[&str]) -> Picked {
     let wiring = Wiring::of(levels, level);
-    let own = wiring.operator(index);
+    let operator = wiring.operator(index);
     let mut nodes = BTreeSet::from([index]);
-    let is_marked = |fusion: &&Fusion| own == fusion.mark || called.iter().any(|called| called.contains(fusion.mark));
+    let is_marked =
+        |fusion: &&Fusion| operator == fusion.mark || called.iter().any(|called| called.contains(fusion.mark));
     for fusion in FUSIONS.iter().filter(is_marked) {
         for operators in fusion.after {
             add_after(&mut nodes, &wiring, operators, fusion.mark.ends_with("Fusion"));
         }
         add_before(&mut nodes, &wiring, fusion);
     }
-    if !matches!(own, "QuantizeLinear" | "DequantizeLinear") {
+    if !matches!(operator, "QuantizeLinear" | "DequantizeLinear") {
         add_quantization(&mut nodes, &wiring);
     }
     Picked { level, nodes }
@@ -193,8 +197,8 @@ fn add_quantization(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>) {
 /// Adds what stands before, node by node, each of which nothing but these nodes reads.
 fn add_before(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, fusion: &Fusion) {
     let fits = |index: usize| match wiring.operator(index) {
-        own @ ("Add" | "Mul") => fusion.before.contains(&own) && wiring.has_constant(index),
-        own => fusion.before.contains(&own) || fusion.first.contains(&own),
+        operator @ ("Add" | "Mul") => fusion.before.contains(&operator) && wiring.has_constant(index),
+        operator => fusion.before.contains(&operator) || fusion.first.contains(&operator),
     };
     loop {
         let open = nodes.iter().filter(|node| !fusion.first.contains(&wiring.operator(**node)));
@@ -208,15 +212,15 @@ fn add_before(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, fusion: &Fusion)
     }
 }
 
-/// Adds the one node that reads what these make for others, if it is one of those; whether it is. An `Add` of two that are
-/// no constants is one only where the name tells it.
-fn add_after(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, operators: &[&str], is_told: bool) -> bool {
+/// Adds the only node that reads what these nodes make, if it has one of these operators; returns whether it does. An
+/// `Add` without a constant counts only if `is_named`: the name shows it.
+fn add_after(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, operators: &[&str], is_named: bool) -> bool {
     let is_read_here = |reader: &Option<usize>| reader.is_some_and(|reader| nodes.contains(&reader));
     let values = nodes.iter().flat_map(|node| wiring.after(*node)).filter(|readers| !readers.iter().any(is_read_here));
     let readers: BTreeSet<Option<usize>> = values.flatten().copied().collect();
     let [Some(reader)] = readers.into_iter().collect::<Vec<_>>()[..] else { return false };
-    let own = wiring.operator(reader);
-    let fits = operators.contains(&own) && (own != "Add" || is_told || wiring.has_constant(reader));
+    let operator = wiring.operator(reader);
+    let fits = operators.contains(&operator) && (operator != "Add" || is_named || wiring.has_constant(reader));
     if fits {
         nodes.insert(reader);
     }
@@ -233,15 +237,15 @@ mod tests {
     use crate::sample::model_of;
 
     /// The nodes that a name stands for, among nodes as text: `conv: Conv x w -> c; relu: Relu c -> y`. What begins with
-    /// `w` is a weight; only the last value leaves the graph. `conv as FusedConv` tells the operator too.
+    /// `w` is a weight; only the last value leaves the graph. `conv as FusedConv` also gives the operator.
     fn found(text: &str, name: &str) -> String {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let node = |text: &str| {
-            let (own, rest) = text.split_once(':').unwrap();
+            let (node_name, rest) = text.split_once(':').unwrap();
             let (read, made) = rest.split_once("->").unwrap();
             let mut read = words(read);
             let operator = read.remove(0);
-            let named = NodeProto::of(&operator, own.trim(), &[], &[], vec![]);
+            let named = NodeProto::of(&operator, node_name.trim(), &[], &[], vec![]);
             NodeProto { input: read, output: words(made), ..named }
         };
         let nodes: Vec<NodeProto> = text.split(';').map(node).collect();
@@ -284,7 +288,7 @@ mod tests {
             assert_eq!(found("c1: Conv x w1 -> a; r1: Relu a -> b", name), "c1 r1");
         }
         assert_eq!(found(CONVOLUTIONS, "c1 as FusedConv"), "c1 n1 r1");
-        // Weights may be made of others.
+        // Weights may be made of other weights.
         let scaled = "s: Unsqueeze w1 w2 -> s; c: Conv x w3 -> a; m: Mul a s -> b; r: Relu b -> y";
         assert_eq!(found(scaled, "y_nchwc"), "c m r");
     }

@@ -1,6 +1,6 @@
 //! The graphs of a model, with what is known of the values of each.
 //!
-//! Input: a model and what was inferred of it. Output: every graph in it with its place. Deliberately absent: the
+//! Input: a model and what was inferred of it. Output: every graph in it with its position. Deliberately absent: the
 //! model's own functions, whose nodes stand in no graph.
 
 use std::collections::{HashMap, HashSet};
@@ -33,8 +33,8 @@ pub(super) fn levels<'m>(model: &'m ModelProto, inferred: &'m Inferred) -> Vec<L
     while let Some(level) = levels.get(next) {
         let mut inner = Vec::new();
         for (index, node) in level.graph.node.iter().enumerate() {
-            for (place, graph) in node.graphs().enumerate() {
-                let inferred = level.inferred.and_then(|inferred| inferred.inner(index, place));
+            for (graph_index, graph) in node.graphs().enumerate() {
+                let inferred = level.inferred.and_then(|inferred| inferred.inner(index, graph_index));
                 let path = format!("{}{}/", level.path, executed_name(index, node));
                 inner.push(Level { graph, inferred, outer: Some(next), path });
             }
@@ -53,7 +53,7 @@ pub(super) fn around<'m>(levels: &'m [Level<'m>], level: usize) -> Vec<&'m Level
     graphs
 }
 
-/// What ONNX Runtime calls a node: its name, else its operator and its place.
+/// What ONNX Runtime calls a node: its name, else its operator and its index.
 pub(super) fn executed_name(index: usize, node: &NodeProto) -> String {
     if node.name().is_empty() { format!("{}_{index}", node.op_type()) } else { node.name().to_owned() }
 }
@@ -62,7 +62,7 @@ pub(super) fn executed_name(index: usize, node: &NodeProto) -> String {
 pub(super) struct Wiring<'m> {
     graph: &'m GraphProto,
     makers: HashMap<&'m str, usize>,
-    /// By their places; the graph itself, for its outputs, as `None`.
+    /// By their indices; the graph itself, for its outputs, as `None`.
     readers: HashMap<&'m str, Vec<Option<usize>>>,
     constants: HashSet<&'m str>,
 }

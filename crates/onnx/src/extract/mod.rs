@@ -61,8 +61,8 @@ pub fn extract(
     taken(model, inputs, Called { name, operator: operator.unwrap_or_default() }, true)
 }
 
-/// Takes a node out of a model, with its own functions as they are, or out of a copy in which their nodes stand in their
-/// places; large weights are shared with the copy.
+/// Takes a node out of a model, with its own functions as they are, or out of a copy in which they are
+/// inlined; large weights are shared with the copy.
 fn taken(
     model: &ModelProto,
     inputs: &[ResolvedTensor],
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let own = node("Mystery", "own", &["x"], &["h"]).in_domain("mine");
-        let nodes = vec![own, node("Relu", "relu_1", &["h"], &["y"]), node("NonZero", "places", &["x"], &["p"])];
+        let unknown = node("Mystery", "own", &["x"], &["h"]).in_domain("mine");
+        let nodes = vec![unknown, node("Relu", "relu_1", &["h"], &["y"]), node("NonZero", "places", &["x"], &["p"])];
         let nodes = [nodes, vec![node("Cast", "cast", &["p"], &["q"])]].concat();
         let mut model = model_of(17, "x[2,3]", "y[2,3]", vec![], nodes);
         let problem = |model: &ModelProto, name: &str| extract(model, &[], name, None).unwrap_err();
@@ -326,19 +326,19 @@ mod tests {
         ) {
             let mut known: Vec<String> = ["x", "w", "sizes", ""].map(str::to_owned).to_vec();
             let mut made = Vec::new();
-            for (place, (operator, inputs, outputs)) in nodes.iter().enumerate() {
+            for (node_index, (operator, inputs, outputs)) in nodes.iter().enumerate() {
                 let inputs: Vec<&str> = inputs.iter().map(|input| known[input.index(known.len())].as_str()).collect();
-                let outputs: Vec<String> = (0..*outputs).map(|output| format!("v{place}_{output}")).collect();
+                let outputs: Vec<String> = (0..*outputs).map(|output| format!("v{node_index}_{output}")).collect();
                 let names: Vec<&str> = outputs.iter().map(String::as_str).collect();
-                made.push(node(operator, &format!("a{place}"), &inputs, &names));
+                made.push(node(operator, &format!("a{node_index}"), &inputs, &names));
                 known.extend(outputs);
             }
             made.iter_mut().filter(|node| node.op_type() == "Odd").for_each(|node| node.domain = Some("own".to_owned()));
             let model = model_of(17, "x[2,3]", "", weights(), made);
             prop_assert_eq!(check_graph(&model), Ok(()));
             let _either = extract(&model, &[], &name, None);
-            for place in 0..nodes.len() {
-                match extract(&model, &[], &format!("a{place}"), None) {
+            for node_index in 0..nodes.len() {
+                match extract(&model, &[], &format!("a{node_index}"), None) {
                     Ok(extracted) => prop_assert_eq!(check_graph(&extracted.model), Ok(())),
                     Err(problem) => prop_assert!(matches!(problem, ExtractError::Unknown { .. }), "{}", problem),
                 }

@@ -39,7 +39,7 @@ fn branches(engine: &Engine<'_>, site: &Site<'_>, graphs: &[&GraphProto], scope:
     };
     let is_named = |name: &str| {
         let attribute = site.node.attribute.iter().filter(|attribute| attribute.g.is_some());
-        attribute.map(|attribute| attribute.name().to_owned()).position(|own| own == name)
+        attribute.map(|attribute| attribute.name().to_owned()).position(|known| known == name)
     };
     let taken = match site.scalar(0) {
         Some(0) => is_named("else_branch"),
@@ -49,7 +49,8 @@ fn branches(engine: &Engine<'_>, site: &Site<'_>, graphs: &[&GraphProto], scope:
     let outputs = match taken.filter(|index| *index < graphs.len()) {
         Some(index) => results(index),
         None => {
-            let common = |one: Vec<Value>, two: Vec<Value>| one.iter().zip(&two).map(|(a, b)| a.common(b)).collect();
+            let common =
+                |left: Vec<Value>, right: Vec<Value>| left.iter().zip(&right).map(|(a, b)| a.common(b)).collect();
             (0..graphs.len()).map(results).reduce(common).unwrap_or_default()
         }
     };
@@ -144,8 +145,8 @@ fn fixed_point(
         let inferred = engine.graph(body, given, Some(scope));
         let value = |name: &str| inferred.value(name).or_else(|| scope.value(name)).cloned().unwrap_or_default();
         let mut results: Vec<Value> = body.output.iter().map(|output| value(output.name())).collect();
-        let own = results.iter().skip(skipped).take(carried.len());
-        let shared: Vec<Value> = own.zip(&carried).map(|(after, before)| after.common(before)).collect();
+        let carried_results = results.iter().skip(skipped).take(carried.len());
+        let shared: Vec<Value> = carried_results.zip(&carried).map(|(after, before)| after.common(before)).collect();
         if walk == walks || shared.iter().zip(&carried).all(|(shared, before)| shared.shape == before.shape) {
             for (result, shared) in results.iter_mut().skip(skipped).zip(&carried) {
                 *result = Value::of(result.element.clone().or_else(|| shared.element.clone()), shared.shape.clone());

@@ -6,7 +6,7 @@
 use super::Value;
 use super::layout::shape_from;
 use super::shape::{Shape, Size, divide, multiply, product, size_of};
-use super::site::{Outputs, Site, one};
+use super::site::{Outputs, Site, single_output};
 
 /// The sizes of a batch of images.
 struct Image<'a> {
@@ -55,7 +55,7 @@ pub(super) fn convolve(site: &Site<'_>) -> Outputs {
     let image = Image::of(site)?;
     let windows = Windows::of(site, image.kernel(site, weights), image.sizes.len())?;
     let channels = weights.and_then(|weights| weights.first().copied().flatten());
-    one(image.with(channels, windows.counts(image.sizes)))
+    single_output(image.with(channels, windows.counts(image.sizes)))
 }
 
 /// The smallest images that a convolution with the weights at `index` has a window for.
@@ -172,27 +172,29 @@ pub(super) fn transpose(site: &Site<'_>) -> Outputs {
     let channels = weights.and_then(|weights| weights.get(1).copied().flatten());
     let channels = multiply(channels, size_of(site.int_or("group", 1)));
     if let Some(asked) = site.node.ints("output_shape").filter(|asked| asked.len() >= rank && !asked.is_empty()) {
-        return one(image.with(channels, asked[asked.len() - rank..].iter().map(|size| size_of(*size)).collect()));
+        return single_output(
+            image.with(channels, asked[asked.len() - rank..].iter().map(|size| size_of(*size)).collect()),
+        );
     }
     let windows = Windows::of(site, image.kernel(site, weights), rank)?;
     let more = site.node.ints("output_padding").unwrap_or_default();
-    one(image.with(channels, windows.transposed(image.sizes, more)))
+    single_output(image.with(channels, windows.transposed(image.sizes, more)))
 }
 
 /// Images of one element.
 pub(super) fn global_pool(site: &Site<'_>) -> Outputs {
     let image = Image::of(site)?;
-    one(image.with(image.channels, vec![Some(1); image.sizes.len()]))
+    single_output(image.with(image.channels, vec![Some(1); image.sizes.len()]))
 }
 
 /// `MaxUnpool`: the shape in the third input, else what the pool's windows covered.
 pub(super) fn unpool(site: &Site<'_>) -> Outputs {
     if site.has(2) {
-        return one(shape_from(site, 2)?);
+        return single_output(shape_from(site, 2)?);
     }
     let image = Image::of(site)?;
     let windows = Windows::of(site, image.kernel(site, None), image.sizes.len())?;
-    one(image.with(image.channels, windows.transposed(image.sizes, &[])))
+    single_output(image.with(image.channels, windows.transposed(image.sizes, &[])))
 }
 
 /// `RoiAlign` and `MaxRoiPool`: an image for each region.
@@ -201,7 +203,7 @@ pub(super) fn pool_regions(site: &Site<'_>) -> Outputs {
         Some(sizes) => (sizes.first().copied(), sizes.get(1).copied()),
         None => (Some(site.int_or("output_height", 1)), Some(site.int_or("output_width", 1))),
     };
-    one(vec![site.size(1, 0), site.size(0, 1), height.and_then(size_of), width.and_then(size_of)])
+    single_output(vec![site.size(1, 0), site.size(0, 1), height.and_then(size_of), width.and_then(size_of)])
 }
 
 /// `Col2Im`: image sizes are the second input, block sizes the third.
@@ -209,23 +211,23 @@ pub(super) fn column_to_image(site: &Site<'_>) -> Outputs {
     let image = shape_from(site, 1)?;
     let block = shape_from(site, 2).and_then(|block| product(&block));
     let head = [site.size(0, 0), divide(site.size(0, 1), block)];
-    one(head.into_iter().chain(image).collect())
+    single_output(head.into_iter().chain(image).collect())
 }
 
-/// `GridSample`: an image's batch and channels, a grid's places.
+/// `GridSample`: an image's batch and channels, a grid's positions.
 pub(super) fn sample_grid(site: &Site<'_>) -> Outputs {
     let grid = site.shape(1)?;
-    let places = grid.get(1..grid.len().saturating_sub(1))?;
-    one([site.size(0, 0), site.size(0, 1)].into_iter().chain(places.iter().copied()).collect())
+    let positions = grid.get(1..grid.len().saturating_sub(1))?;
+    single_output([site.size(0, 0), site.size(0, 1)].into_iter().chain(positions.iter().copied()).collect())
 }
 
-/// `AffineGrid`: a place of as many coordinates as there are dimensions for every point of an image.
+/// `AffineGrid`: a position with one coordinate for each dimension, for every point of an image.
 pub(super) fn affine_grid(site: &Site<'_>) -> Outputs {
     let size = shape_from(site, 1)?;
-    let places = size.get(2..)?;
+    let spatial = size.get(2..)?;
     let batch = size.first().copied().flatten();
-    let coordinates = Some(places.len() as u64);
-    one([batch].into_iter().chain(places.iter().copied()).chain([coordinates]).collect())
+    let coordinates = Some(spatial.len() as u64);
+    single_output([batch].into_iter().chain(spatial.iter().copied()).chain([coordinates]).collect())
 }
 
 #[cfg(test)]

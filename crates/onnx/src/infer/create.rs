@@ -1,16 +1,16 @@
-//! Operators that make a tensor from a shape or a number, and those that tell the shape of one.
+//! Operators that make a tensor from a shape or a number, and those that return the shape of one.
 //!
 //! Input: a node. Output: its shape, and its elements where they are integers. Deliberately absent: constants.
 
 use super::Value;
 use super::shape::size_of;
-use super::site::{Outputs, Site, one};
+use super::site::{Outputs, Site, single_output};
 use super::value::MOST_INTEGERS;
 use crate::ElementType;
 
 /// The sizes of the input from `start` to `end`, as elements.
 pub(super) fn shape(site: &Site<'_>) -> Outputs {
-    let Some(shape) = site.shape(0) else { return one(vec![None]) };
+    let Some(shape) = site.shape(0) else { return single_output(vec![None]) };
     let rank = shape.len() as i64;
     let bound = |name: &str, default: i64| {
         let bound = site.int_or(name, default);
@@ -31,15 +31,15 @@ pub(super) fn size(site: &Site<'_>) -> Outputs {
 
 /// One number about something that is no tensor.
 pub(super) fn scalar(_: &Site<'_>) -> Outputs {
-    one(vec![])
+    single_output(vec![])
 }
 
-/// A number for each word of a table, in place of the words.
+/// A number for each word of a table, instead of the words.
 pub(super) fn counted_words(site: &Site<'_>) -> Outputs {
     let mut shape = site.shape(0)?.to_vec();
     let last = site.node.ints("ngram_indexes")?.iter().max()?;
     *shape.last_mut()? = last.checked_add(1).and_then(size_of);
-    one(shape)
+    single_output(shape)
 }
 
 /// From, to and step.
@@ -47,15 +47,15 @@ pub(super) fn range(site: &Site<'_>) -> Outputs {
     let float = |index: usize| site.floats(index)?.first().copied();
     if let (Some(start), Some(limit), Some(delta)) = (float(0), float(1), float(2)) {
         let count = ((limit - start) / delta).ceil();
-        return one(vec![(count < u64::MAX as f64).then_some(count.max(0.0) as u64)]);
+        return single_output(vec![(count < u64::MAX as f64).then_some(count.max(0.0) as u64)]);
     }
     let (Some(start), Some(limit), Some(delta)) = (site.scalar(0), site.scalar(1), site.scalar(2)) else {
-        return one(vec![None]);
+        return single_output(vec![None]);
     };
     let count = i128::from(limit) - i128::from(start);
     let delta = i128::from(delta);
     if delta == 0 {
-        return one(vec![None]);
+        return single_output(vec![None]);
     }
     let count = ((count + delta - delta.signum()) / delta).max(0);
     let value = Value::of_shape(vec![u64::try_from(count).ok()]);
@@ -68,17 +68,17 @@ pub(super) fn range(site: &Site<'_>) -> Outputs {
 
 /// The attribute's shape.
 pub(super) fn random(site: &Site<'_>) -> Outputs {
-    one(site.node.ints("shape")?.iter().map(|size| size_of(*size)).collect())
+    single_output(site.node.ints("shape")?.iter().map(|size| size_of(*size)).collect())
 }
 
 /// As many samples as the attribute says, for each row.
 pub(super) fn multinomial(site: &Site<'_>) -> Outputs {
-    one(vec![site.size(0, 0), size_of(site.int_or("sample_size", 1))])
+    single_output(vec![site.size(0, 0), size_of(site.int_or("sample_size", 1))])
 }
 
 /// As many elements as the input says.
 pub(super) fn window(site: &Site<'_>) -> Outputs {
-    one(vec![site.scalar(0).and_then(size_of)])
+    single_output(vec![site.scalar(0).and_then(size_of)])
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What nodes demand of the sizes of their inputs, where two do not go together.
 //!
 //! Input: a node with the sizes of its inputs. Output: [`Demand`]s that are not met: a size, and what another input, an
-//! attribute or the operator asks for in its place. Deliberately absent: which input of the model a size comes from.
+//! attribute or the operator asks for instead. Deliberately absent: which input of the model a size comes from.
 //!
 //! Only what every runtime refuses is a demand, so that an unmet one is certain. A size that is not known meets all.
 
@@ -14,7 +14,7 @@ use super::site::{List, Site};
 /// A size that a node cannot take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Demand {
-    /// The node and those around it, by their places.
+    /// The node and those around it, by their indices.
     pub(crate) node: Vec<usize>,
     /// Its operator, with its name where it has one.
     pub(crate) named: String,
@@ -209,7 +209,7 @@ impl Unmet<'_, '_> {
         self.equal(0, self.last(0)?, wants, scale)
     }
 
-    /// The sizes beside the axis are alike. An empty tensor may have any.
+    /// All sizes but that of the axis are alike. An empty tensor may have any.
     fn concat(&mut self) -> Option<()> {
         let first = self.site.shape(0)?;
         let axis = axis_at(self.site.int_or("axis", 1), first.len())?;
@@ -217,10 +217,11 @@ impl Unmet<'_, '_> {
         if inputs.clone().any(|index| self.site.shape(index).is_none_or(|shape| shape.contains(&Some(0)))) {
             return None;
         }
-        for index in inputs.skip(1).filter(|index| self.site.shape(*index).is_some_and(|own| own.len() == first.len()))
+        for index in
+            inputs.skip(1).filter(|index| self.site.shape(*index).is_some_and(|shape| shape.len() == first.len()))
         {
-            for (place, size) in first.iter().enumerate().filter(|(place, _)| *place != axis) {
-                let _same = self.equal(index, place, *size, 0);
+            for (other_axis, size) in first.iter().enumerate().filter(|(other_axis, _)| *other_axis != axis) {
+                let _same = self.equal(index, other_axis, *size, 0);
             }
         }
         Some(())
@@ -230,18 +231,18 @@ impl Unmet<'_, '_> {
     fn reshape(&mut self) -> Option<()> {
         let target = layout::target(self.site, 1)?;
         let by = self.site.node.input.get(1).cloned().unwrap_or_else(|| "shape".to_owned());
-        let own = self.site.shape(0)?.to_vec();
+        let shape = self.site.shape(0)?.to_vec();
         let is_kept = |index: &usize| target.get(*index) == Some(&layout::Target::Kept);
-        let left: Vec<usize> = (0..own.len()).filter(|index| !is_kept(index)).collect();
+        let left: Vec<usize> = (0..shape.len()).filter(|index| !is_kept(index)).collect();
         let asked: Shape = target.iter().filter_map(|target| target.size().map(Some)).collect();
         let asked = product(&asked)?;
         let has_rest = target.contains(&layout::Target::Rest);
-        let copies_all = (0..target.len()).all(|index| !is_kept(&index) || index < own.len());
+        let copies_all = (0..target.len()).all(|index| !is_kept(&index) || index < shape.len());
         match left.as_slice() {
             _ if !copies_all => None,
             [only] if !has_rest => self.demand(0, Some(*only), Some(Wants::Size(asked)), &by),
             [only] if asked > 0 => self.demand(0, Some(*only), Some(Wants::MultipleOf(asked)), &by),
-            _ if left.len() < own.len() => None,
+            _ if left.len() < shape.len() => None,
             _ if !has_rest => self.demand(0, None, Some(Wants::Size(asked)), &by),
             _ if asked > 0 => self.demand(0, None, Some(Wants::MultipleOf(asked)), &by),
             _ => None,
@@ -302,7 +303,7 @@ impl Unmet<'_, '_> {
         Some(())
     }
 
-    /// A scale for each place along the axis.
+    /// A scale for each index along the axis.
     fn per_axis(&mut self) -> Option<()> {
         let is_list = self.site.shape(1)?.len() == 1 && self.site.int_or("block_size", 0) == 0;
         let axis = axis_at(self.site.int_or("axis", 1), self.site.shape(0)?.len())?;
@@ -313,23 +314,23 @@ impl Unmet<'_, '_> {
     /// All inputs are stretched to one shape.
     fn stretch(&mut self) -> Option<()> {
         let count = self.site.input_count();
-        for (one, two) in (0..count).flat_map(|one| (one + 1..count).map(move |two| (one, two))) {
-            let (Some(first), Some(second)) = (self.site.shape(one), self.site.shape(two)) else { continue };
+        for (left, right) in (0..count).flat_map(|left| (left + 1..count).map(move |right| (left, right))) {
+            let (Some(first), Some(second)) = (self.site.shape(left), self.site.shape(right)) else { continue };
             let (first, second) = (first.to_vec(), second.to_vec());
-            let _both = self.stretch_pair((one, &first), (two, &second));
+            let _both = self.stretch_pair((left, &first), (right, &second));
         }
         Some(())
     }
 
     /// The leading dimensions of two inputs that are stretched to each other. What has fewer has ones before them.
-    fn stretch_pair(&mut self, one: (usize, &[Size]), two: (usize, &[Size])) -> Option<()> {
-        let rank = one.1.len().min(two.1.len());
+    fn stretch_pair(&mut self, left: (usize, &[Size]), right: (usize, &[Size])) -> Option<()> {
+        let rank = left.1.len().min(right.1.len());
         for back in 1..=rank {
-            let (first, second) = (one.1.len() - back, two.1.len() - back);
-            match (one.1[first], two.1[second]) {
+            let (first, second) = (left.1.len() - back, right.1.len() - back);
+            match (left.1[first], right.1[second]) {
                 (Some(1), _) | (_, Some(1)) => {}
                 (_, size) => {
-                    let _both = self.equal(one.0, first, size, two.0);
+                    let _both = self.equal(left.0, first, size, right.0);
                 }
             }
         }

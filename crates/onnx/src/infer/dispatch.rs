@@ -13,17 +13,17 @@ use super::{
 /// What the node's rule gives; `None` where it has none, or knows nothing.
 pub(super) fn outputs(site: &Site<'_>) -> Outputs {
     let operator = site.node.op_type();
-    let own = match site.node.domain() {
+    let of_domain = match site.node.domain() {
         "" | "ai.onnx" => None,
         "com.microsoft" => microsoft::rule(operator),
         _ => return None,
     };
-    if own.is_none() && mover(operator).is_some() {
+    if of_domain.is_none() && mover(operator).is_some() {
         let nothing = Value::default();
         let from = site.value(0).unwrap_or(&nothing);
         return Some(moved(site)?.into_iter().map(|output| from.moved(output)).collect());
     }
-    own.or_else(|| standard(operator))?(site)
+    of_domain.or_else(|| standard(operator))?(site)
 }
 
 /// What a node of the standard that computes nothing makes of its first input; `None` for every other node, and where

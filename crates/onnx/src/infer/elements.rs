@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use half::{bf16, f16};
 
 use super::fold::{fitting, truncated};
-use super::places::Places;
+use super::source_indices::SourceIndices;
 use super::value::Value;
 use crate::proto::TensorProto;
 use crate::{ElementType, TensorError};
@@ -29,52 +29,52 @@ impl<'a> Elements<'a> {
         Ok(Some(Elements { bytes: tensor.bytes()?, element }))
     }
 
-    fn at<const WIDTH: usize>(&self, place: usize) -> Option<[u8; WIDTH]> {
-        self.bytes.as_chunks::<WIDTH>().0.get(place).copied()
+    fn at<const WIDTH: usize>(&self, index: usize) -> Option<[u8; WIDTH]> {
+        self.bytes.as_chunks::<WIDTH>().0.get(index).copied()
     }
 
     /// One element as a float64, which is exact but for integers beyond 2^53.
-    pub(super) fn float(&self, place: usize) -> Option<f64> {
+    pub(super) fn float(&self, index: usize) -> Option<f64> {
         match self.element {
-            ElementType::Float32 => self.at(place).map(|bytes| f64::from(f32::from_le_bytes(bytes))),
-            ElementType::Float64 => self.at(place).map(f64::from_le_bytes),
-            ElementType::Float16 => self.at(place).map(|bytes| f16::from_le_bytes(bytes).to_f64()),
-            ElementType::Bfloat16 => self.at(place).map(|bytes| bf16::from_le_bytes(bytes).to_f64()),
-            _ => self.integer(place).map(|integer| integer as f64),
+            ElementType::Float32 => self.at(index).map(|bytes| f64::from(f32::from_le_bytes(bytes))),
+            ElementType::Float64 => self.at(index).map(f64::from_le_bytes),
+            ElementType::Float16 => self.at(index).map(|bytes| f16::from_le_bytes(bytes).to_f64()),
+            ElementType::Bfloat16 => self.at(index).map(|bytes| bf16::from_le_bytes(bytes).to_f64()),
+            _ => self.integer(index).map(|integer| integer as f64),
         }
     }
 
     /// One element of an integer or boolean tensor; `None` for other types, and for uint64 beyond what int64 has.
-    pub(super) fn integer(&self, place: usize) -> Option<i64> {
+    pub(super) fn integer(&self, index: usize) -> Option<i64> {
         match self.element {
-            ElementType::Int64 => self.at(place).map(i64::from_le_bytes),
-            ElementType::Int32 => self.at(place).map(|bytes| i64::from(i32::from_le_bytes(bytes))),
-            ElementType::Int16 => self.at(place).map(|bytes| i64::from(i16::from_le_bytes(bytes))),
-            ElementType::Int8 => self.at(place).map(|[byte]: [u8; 1]| i64::from(byte as i8)),
-            ElementType::Uint64 => self.at(place).and_then(|bytes| i64::try_from(u64::from_le_bytes(bytes)).ok()),
-            ElementType::Uint32 => self.at(place).map(|bytes| i64::from(u32::from_le_bytes(bytes))),
-            ElementType::Uint16 => self.at(place).map(|bytes| i64::from(u16::from_le_bytes(bytes))),
-            ElementType::Uint8 | ElementType::Bool => self.at(place).map(|[byte]: [u8; 1]| i64::from(byte)),
+            ElementType::Int64 => self.at(index).map(i64::from_le_bytes),
+            ElementType::Int32 => self.at(index).map(|bytes| i64::from(i32::from_le_bytes(bytes))),
+            ElementType::Int16 => self.at(index).map(|bytes| i64::from(i16::from_le_bytes(bytes))),
+            ElementType::Int8 => self.at(index).map(|[byte]: [u8; 1]| i64::from(byte as i8)),
+            ElementType::Uint64 => self.at(index).and_then(|bytes| i64::try_from(u64::from_le_bytes(bytes)).ok()),
+            ElementType::Uint32 => self.at(index).map(|bytes| i64::from(u32::from_le_bytes(bytes))),
+            ElementType::Uint16 => self.at(index).map(|bytes| i64::from(u16::from_le_bytes(bytes))),
+            ElementType::Uint8 | ElementType::Bool => self.at(index).map(|[byte]: [u8; 1]| i64::from(byte)),
             _ => None,
         }
     }
 
-    /// The bytes of the elements at these places; `None` where one is not there.
-    pub(super) fn moved(&self, places: &Places) -> Option<Vec<u8>> {
+    /// The bytes of the elements with these indices; `None` where one does not exist.
+    pub(super) fn moved(&self, indices: &SourceIndices) -> Option<Vec<u8>> {
         match self.element.size_bytes()? {
-            1 => gathered::<1>(&self.bytes, places),
-            2 => gathered::<2>(&self.bytes, places),
-            4 => gathered::<4>(&self.bytes, places),
-            _ => gathered::<8>(&self.bytes, places),
+            1 => gathered::<1>(&self.bytes, indices),
+            2 => gathered::<2>(&self.bytes, indices),
+            4 => gathered::<4>(&self.bytes, indices),
+            _ => gathered::<8>(&self.bytes, indices),
         }
     }
 }
 
-fn gathered<const WIDTH: usize>(from: &[u8], places: &Places) -> Option<Vec<u8>> {
+fn gathered<const WIDTH: usize>(from: &[u8], indices: &SourceIndices) -> Option<Vec<u8>> {
     let (from, _) = from.as_chunks::<WIDTH>();
-    let mut to = Vec::with_capacity(usize::try_from(places.count()?).ok()? * WIDTH);
-    for place in places.each() {
-        to.extend_from_slice(from.get(place?)?);
+    let mut to = Vec::with_capacity(usize::try_from(indices.count()?).ok()? * WIDTH);
+    for index in indices.each() {
+        to.extend_from_slice(from.get(index?)?);
     }
     Some(to)
 }
@@ -113,14 +113,14 @@ impl Writer {
     }
 
     /// Adds an element of another type, as `Cast` converts it.
-    pub(super) fn push_cast(&mut self, from: &Elements<'_>, place: usize) -> Option<()> {
+    pub(super) fn push_cast(&mut self, from: &Elements<'_>, index: usize) -> Option<()> {
         match (from.element.is_float(), self.element.is_float()) {
-            (true, true) => self.push_float(from.float(place)?),
-            (true, false) => self.push_integer(truncated(&self.element, from.float(place)?)?),
-            (false, false) => self.push_integer(from.integer(place)?),
+            (true, true) => self.push_float(from.float(index)?),
+            (true, false) => self.push_integer(truncated(&self.element, from.float(index)?)?),
+            (false, false) => self.push_integer(from.integer(index)?),
             // Straight to float32: by way of float64 it would be rounded twice.
-            (false, true) if self.element == ElementType::Float64 => self.push_float(from.integer(place)? as f64),
-            (false, true) => self.push_float(f64::from(from.integer(place)? as f32)),
+            (false, true) if self.element == ElementType::Float64 => self.push_float(from.integer(index)? as f64),
+            (false, true) => self.push_float(f64::from(from.integer(index)? as f32)),
         }
     }
 }

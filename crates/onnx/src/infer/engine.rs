@@ -56,7 +56,7 @@ pub(super) struct Engine<'m> {
     shared: &'m Shared<'m>,
     opset: i64,
     depth: usize,
-    /// The nodes around this graph, by their places.
+    /// The nodes around this graph, by their indices.
     path: Vec<usize>,
     /// Every node runs for any input: false inside branches and loop bodies.
     is_certain: bool,
@@ -202,16 +202,16 @@ fn given_nodes(function: &FunctionProto, call: &NodeProto) -> u64 {
     of_call.saturating_mul(attributes.filter(|attribute| !attribute.ref_attr_name().is_empty()).count() as u64)
 }
 
-/// A node of a function with the attributes of the call in place of references to them.
+/// A node of a function with references to attributes replaced by those of the call.
 fn bind(node: &NodeProto, function: &FunctionProto, call: &NodeProto) -> NodeProto {
     let mut bound = node.clone();
     for attribute in bound.attribute.iter_mut().filter(|attribute| attribute.ref_attr_name.is_some()) {
-        let (own, asked) = (attribute.name().to_owned(), attribute.ref_attr_name());
+        let (name, asked) = (attribute.name().to_owned(), attribute.ref_attr_name());
         let default = || function.attribute_proto.iter().find(|default| default.name() == asked);
         match call.named_attribute(asked).or_else(default) {
             Some(given) => {
                 *attribute = given.clone();
-                attribute.name = Some(own);
+                attribute.name = Some(name);
             }
             // An attribute that the call leaves out is left out.
             None => attribute.name = None,

@@ -1,14 +1,14 @@
 //! Nodes that read nothing but stored tensors: the whole tensors that they make.
 //!
-//! Input: a node and its inputs as they stand in the file. Output: its outputs, of any size up to a limit. Shapes, places
-//! and arithmetic are those of the rules, which see shapes and short lists; here they meet all elements. Every result is
-//! rounded to its element type. Deliberately absent: convolutions and what else the conversions have no use for, random
-//! numbers, and results that wrap.
+//! Input: a node and its inputs as they stand in the file. Output: its outputs, of any size up to a limit. Shapes,
+//! indices and arithmetic are those of the rules, which see shapes and short lists; here they meet all elements. Every
+//! result is rounded to its element type. Deliberately absent: convolutions and what else the conversions have no use
+//! for, random numbers, and results that wrap.
 
 use super::elements::{Elements, Writer};
-use super::places::{Along, Places};
 use super::shape::product;
 use super::site::Site;
+use super::source_indices::{Along, SourceIndices};
 use super::value::{Moved, Order};
 use super::{Value, dispatch, element, fold, reduce, slice};
 use crate::proto::{NodeProto, TensorProto};
@@ -43,7 +43,7 @@ impl Evaluated {
     }
 }
 
-/// What a node makes of stored tensors; `None` where it cannot be told here, or takes more than `most_bytes`.
+/// What a node makes of stored tensors; `None` where it cannot be computed here, or takes more than `most_bytes`.
 ///
 /// # Errors
 ///
@@ -117,9 +117,9 @@ fn constant(node: &NodeProto) -> Option<TensorProto> {
 fn rearranged(moved: Moved, from: &TensorProto, most_bytes: u64) -> Result<Option<Evaluated>, TensorError> {
     let (sizes, count) = (moved.shape.iter().copied().collect::<Option<Vec<u64>>>(), product(&moved.shape));
     let (Some(sizes), Some(count)) = (sizes, count) else { return Ok(None) };
-    let places = match moved.order {
+    let indices = match moved.order {
         Order::Same => return Ok((count == from.elements()? as u64).then_some(Evaluated::Same(sizes))),
-        Order::By(places) if places.count() == Some(count) => places,
+        Order::By(indices) if indices.count() == Some(count) => indices,
         Order::By(_) | Order::Unknown => return Ok(None),
     };
     let Some(elements) = Elements::of(from)? else { return Ok(None) };
@@ -128,7 +128,7 @@ fn rearranged(moved: Moved, from: &TensorProto, most_bytes: u64) -> Result<Optio
         return Ok(None);
     }
     let made = |bytes| Evaluated::Made(Box::new(TensorProto::of_bytes("", &elements.element, &sizes, bytes)));
-    Ok(elements.moved(&places).map(made))
+    Ok(elements.moved(&indices).map(made))
 }
 
 /// A node with one output that has to be computed.
@@ -146,16 +146,16 @@ impl<'a> Operation<'a> {
         self.inputs.get(index)?.as_ref()
     }
 
-    /// The places of an input's elements where it is stretched to the output's shape.
-    fn stretched(&self, index: usize) -> Option<Places> {
-        Places::stretched(&self.site.sizes(index)?, self.sizes)
+    /// The indices of an input's elements where it is broadcast to the output's shape.
+    fn broadcast_indices(&self, index: usize) -> Option<SourceIndices> {
+        SourceIndices::broadcast(&self.site.sizes(index)?, self.sizes)
     }
 
     fn write(&self, to: &mut Writer) -> Option<()> {
         match self.site.node.op_type() {
             "ConstantOfShape" => self.fill(to),
             "Concat" => self.join(to),
-            "Cast" | "CastLike" => (0..self.count).try_for_each(|place| to.push_cast(self.input(0)?, place)),
+            "Cast" | "CastLike" => (0..self.count).try_for_each(|index| to.push_cast(self.input(0)?, index)),
             "Where" => self.choose(to),
             "Pad" => self.pad(to),
             "Clip" => self.clip(to),
@@ -195,11 +195,11 @@ impl<'a> Operation<'a> {
     fn choose(&self, to: &mut Writer) -> Option<()> {
         let (condition, then, otherwise) = (self.input(0)?, self.input(1)?, self.input(2)?);
         let width = to.element.size_bytes()? as usize;
-        let places = [self.stretched(0)?, self.stretched(1)?, self.stretched(2)?];
-        let [conditions, thens, others] = places.each_ref().map(Places::each);
-        for ((holds, then_at), other_at) in conditions.zip(thens).zip(others) {
-            let (from, place) = if condition.integer(holds?)? != 0 { (then, then_at?) } else { (otherwise, other_at?) };
-            to.bytes.extend_from_slice(from.bytes.get(place * width..(place + 1) * width)?);
+        let indices = [self.broadcast_indices(0)?, self.broadcast_indices(1)?, self.broadcast_indices(2)?];
+        let [condition_indices, then_indices, else_indices] = indices.each_ref().map(SourceIndices::each);
+        for ((holds, then_at), else_at) in condition_indices.zip(then_indices).zip(else_indices) {
+            let (from, index) = if condition.integer(holds?)? != 0 { (then, then_at?) } else { (otherwise, else_at?) };
+            to.bytes.extend_from_slice(from.bytes.get(index * width..(index + 1) * width)?);
         }
         Some(())
     }
@@ -216,18 +216,18 @@ impl<'a> Operation<'a> {
             return None;
         }
         let sizes = self.site.sizes(0)?;
-        let mut places = Places::of(&sizes);
+        let mut indices = SourceIndices::of(&sizes);
         for (axis, before, _) in slice::pads(self.site)? {
-            let own = places.0[axis].clone();
+            let of_axis = indices.0[axis].clone();
             let at = |index: u64| {
                 let index = u64::try_from(i64::try_from(index).ok()?.checked_sub(before)?).ok()?;
-                own.at(index).filter(|_| index < sizes[axis])
+                of_axis.at(index).filter(|_| index < sizes[axis])
             };
-            places.0[axis] = Along::Listed((0..self.sizes[axis]).map(at).collect());
+            indices.0[axis] = Along::Listed((0..self.sizes[axis]).map(at).collect());
         }
-        for place in places.each() {
-            to.bytes.extend_from_slice(match place {
-                Some(place) => from.bytes.get(place * width..(place + 1) * width)?,
+        for index in indices.each() {
+            to.bytes.extend_from_slice(match index {
+                Some(index) => from.bytes.get(index * width..(index + 1) * width)?,
                 None => &fill,
             });
         }
@@ -242,7 +242,7 @@ impl<'a> Operation<'a> {
             None => self.site.node.float(name).map(f64::from),
         };
         let (least, most) = (bound("min", 1).unwrap_or(f64::NEG_INFINITY), bound("max", 2).unwrap_or(f64::INFINITY));
-        (0..self.count).try_for_each(|place| to.push_float(from.float(place)?.max(least).min(most)))
+        (0..self.count).try_for_each(|index| to.push_float(from.float(index)?.max(least).min(most)))
     }
 
     /// Operators on each element for itself.
@@ -250,10 +250,10 @@ impl<'a> Operation<'a> {
         let (from, operator) = (self.input(0)?, self.site.node.op_type());
         if to.element.is_float() {
             let operation = fold::on_float(operator)?;
-            (0..self.count).try_for_each(|place| to.push_float(operation(from.float(place)?)))
+            (0..self.count).try_for_each(|index| to.push_float(operation(from.float(index)?)))
         } else {
             let operation = fold::on_integer(operator)?;
-            (0..self.count).try_for_each(|place| to.push_integer(operation(from.integer(place)?)?))
+            (0..self.count).try_for_each(|index| to.push_integer(operation(from.integer(index)?)?))
         }
     }
 
@@ -264,17 +264,17 @@ impl<'a> Operation<'a> {
         let first = self.input(0)?;
         let mut sum: Option<Elements<'_>> = None;
         for index in 1..self.inputs.len() {
-            let (left, left_places) = match &sum {
-                Some(sum) => (sum, Places::of(self.sizes)),
-                None => (first, self.stretched(0)?),
+            let (left, left_indices) = match &sum {
+                Some(sum) => (sum, SourceIndices::of(self.sizes)),
+                None => (first, self.broadcast_indices(0)?),
             };
-            let (right, right_places) = (self.input(index)?, self.stretched(index)?);
+            let (right, right_indices) = (self.input(index)?, self.broadcast_indices(index)?);
             let mut next = Writer::new(to.element.clone(), self.count);
-            for (one, two) in left_places.each().zip(right_places.each()) {
+            for (left_index, right_index) in left_indices.each().zip(right_indices.each()) {
                 if to.element.is_float() {
-                    next.push_float(floats?(left.float(one?)?, right.float(two?)?))?;
+                    next.push_float(floats?(left.float(left_index?)?, right.float(right_index?)?))?;
                 } else {
-                    next.push_integer(integers?(left.integer(one?)?, right.integer(two?)?)?)?;
+                    next.push_integer(integers?(left.integer(left_index?)?, right.integer(right_index?)?)?)?;
                 }
             }
             sum = Some(Elements { element: next.element, bytes: next.bytes.into() });
@@ -293,7 +293,7 @@ impl<'a> Operation<'a> {
             return None;
         }
         let (depth, columns) = (depth as usize, columns as usize);
-        let right: Vec<f64> = (0..depth * columns).map(|place| right.float(place)).collect::<Option<_>>()?;
+        let right: Vec<f64> = (0..depth * columns).map(|index| right.float(index)).collect::<Option<_>>()?;
         let mut row = vec![0.0; columns];
         for index in 0..rows as usize {
             row.fill(0.0);
@@ -313,10 +313,10 @@ impl<'a> Operation<'a> {
         let count = whole_product(
             &(0..sizes.len()).filter(|axis| axes.contains(axis)).map(|axis| sizes[axis]).collect::<Vec<u64>>(),
         )?;
-        let Places(along) = Places::of(&sizes);
+        let SourceIndices(along) = SourceIndices::of(&sizes);
         let (reduced, kept): (Vec<_>, Vec<_>) =
             along.into_iter().enumerate().partition(|(axis, _)| axes.contains(axis));
-        let places = Places(kept.into_iter().chain(reduced).map(|(_, along)| along).collect());
+        let indices = SourceIndices(kept.into_iter().chain(reduced).map(|(_, along)| along).collect());
         let (start, add): (f64, fn(f64, f64) -> f64) = match operator {
             "ReduceSum" | "ReduceMean" => (0.0, |sum, value| sum + value),
             "ReduceL1" => (0.0, |sum, value| sum + value.abs()),
@@ -329,12 +329,12 @@ impl<'a> Operation<'a> {
         if count == 0 {
             return None;
         }
-        let mut places = places.each();
+        let mut indices = indices.each();
         for _ in 0..self.count {
-            let sum = places
+            let sum = indices
                 .by_ref()
                 .take(count as usize)
-                .try_fold(start, |sum, place| Some(add(sum, from.float(place?)?)))?;
+                .try_fold(start, |sum, index| Some(add(sum, from.float(index?)?)))?;
             to.push_float(match operator {
                 "ReduceMean" => sum / count as f64,
                 "ReduceL2" => sum.sqrt(),
@@ -344,8 +344,8 @@ impl<'a> Operation<'a> {
         Some(())
     }
 
-    /// The places of scales and zero points: one for all, or one for each place along the axis.
-    fn scales(&self) -> Option<Places> {
+    /// The indices of scales and zero points: one for all, or one for each index along the axis.
+    fn scale_indices(&self) -> Option<SourceIndices> {
         let is_one = match self.site.sizes(1)?[..] {
             [] | [1] => true,
             [_] => false,
@@ -356,25 +356,25 @@ impl<'a> Operation<'a> {
             return None;
         }
         let along = self.sizes.iter().enumerate();
-        Some(Places(along.map(|(at, size)| Along::steps(*size, 0, i64::from(axis == Some(at)))).collect()))
+        Some(SourceIndices(along.map(|(at, size)| Along::steps(*size, 0, i64::from(axis == Some(at)))).collect()))
     }
 
-    fn zero_point(&self, place: usize) -> Option<i64> {
-        if self.site.has(2) { self.input(2)?.integer(place) } else { Some(0) }
+    fn zero_point(&self, index: usize) -> Option<i64> {
+        if self.site.has(2) { self.input(2)?.integer(index) } else { Some(0) }
     }
 
     /// `DequantizeLinear`: `(x - zero point) * scale`.
     fn dequantize(&self, to: &mut Writer) -> Option<()> {
-        let (from, scale, scales) = (self.input(0)?, self.input(1)?, self.scales()?);
-        scales.each().enumerate().try_for_each(|(place, at)| {
-            let steps = from.integer(place)?.checked_sub(self.zero_point(at?)?)?;
-            to.push_float(f64::from(steps as f32) * scale.float(at?)?)
+        let (from, scale, scale_indices) = (self.input(0)?, self.input(1)?, self.scale_indices()?);
+        scale_indices.each().enumerate().try_for_each(|(index, scale_index)| {
+            let steps = from.integer(index)?.checked_sub(self.zero_point(scale_index?)?)?;
+            to.push_float(f64::from(steps as f32) * scale.float(scale_index?)?)
         })
     }
 
     /// `QuantizeLinear`: `round(x / scale) + zero point`, ties to even, bounded by the element type.
     fn quantize(&self, to: &mut Writer) -> Option<()> {
-        let (from, scale, scales) = (self.input(0)?, self.input(1)?, self.scales()?);
+        let (from, scale, scale_indices) = (self.input(0)?, self.input(1)?, self.scale_indices()?);
         let (least, most) = match to.element {
             ElementType::Int8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
             ElementType::Uint8 => (0, i64::from(u8::MAX)),
@@ -382,10 +382,10 @@ impl<'a> Operation<'a> {
             ElementType::Uint16 => (0, i64::from(u16::MAX)),
             _ => return None,
         };
-        scales.each().enumerate().try_for_each(|(place, at)| {
-            let steps = (from.float(place)? as f32 / scale.float(at?)? as f32).round_ties_even();
+        scale_indices.each().enumerate().try_for_each(|(index, scale_index)| {
+            let steps = (from.float(index)? as f32 / scale.float(scale_index?)? as f32).round_ties_even();
             // The conversion from float saturates.
-            to.push_integer((steps as i64).saturating_add(self.zero_point(at?)?).clamp(least, most))
+            to.push_integer((steps as i64).saturating_add(self.zero_point(scale_index?)?).clamp(least, most))
         })
     }
 }

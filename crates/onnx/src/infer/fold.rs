@@ -6,9 +6,9 @@
 use std::cmp::Ordering;
 
 use super::Value;
-use super::places::Places;
 use super::shape::{Shape, product};
 use super::site::Site;
+use super::source_indices::SourceIndices;
 use super::value::MOST_INTEGERS;
 use crate::ElementType;
 use crate::proto::NodeProto;
@@ -33,13 +33,13 @@ pub(super) fn stretched(site: &Site<'_>, shape: Shape) -> Value {
         if let Some(compare) = comparison(node.op_type()) {
             let elements = (0..count).map(|index| {
                 let numbers: Vec<f64> = at(index).collect::<Option<_>>()?;
-                let [one, two] = numbers[..] else { return None };
-                one.partial_cmp(&two).map(|order| i64::from(compare(order)))
+                let [left, right] = numbers[..] else { return None };
+                left.partial_cmp(&right).map(|order| i64::from(compare(order)))
             });
             return value.with_integers(Some(elements.collect()));
         }
         let Some(operation) = on_floats(node.op_type()) else { return value };
-        let elements = (0..count).map(|index| in_turn(at(index), |one, two| Some(operation(one, two))));
+        let elements = (0..count).map(|index| in_turn(at(index), |left, right| Some(operation(left, right))));
         return value.clone().with_floats(Some(elements.collect()));
     }
     let Some(operation) = on_integers(node) else { return value };
@@ -47,29 +47,29 @@ pub(super) fn stretched(site: &Site<'_>, shape: Shape) -> Value {
     value.with_integers(Some((0..count).map(|index| in_turn(at(index), operation)).collect()))
 }
 
-/// The operation on the first two numbers, then on what that gives and the third, and so on.
+/// The operation on the first two numbers, then on that result and the third number, and so on.
 fn in_turn<T>(mut numbers: impl Iterator<Item = Option<T>>, operation: impl Fn(T, T) -> Option<T>) -> Option<T> {
     let first = numbers.next()??;
     numbers.try_fold(first, |sum, number| operation(sum, number?))
 }
 
-/// An input with the place of each of its elements in the output.
+/// An input with the index of the element that each output element reads.
 struct Operand<'a> {
     value: &'a Value,
-    places: Vec<Option<usize>>,
+    source: Vec<Option<usize>>,
 }
 
 impl<'a> Operand<'a> {
     fn of(value: &'a Value, sizes: &[u64]) -> Option<Self> {
-        Some(Operand { value, places: Places::stretched(&value.sizes()?, sizes)?.each().collect() })
+        Some(Operand { value, source: SourceIndices::broadcast(&value.sizes()?, sizes)?.each().collect() })
     }
 
     fn integer(&self, index: usize) -> Option<i64> {
-        self.value.integers.as_ref()?.get((*self.places.get(index)?)?).copied().flatten()
+        self.value.integers.as_ref()?.get((*self.source.get(index)?)?).copied().flatten()
     }
 
     fn float(&self, index: usize) -> Option<f64> {
-        self.value.floats.as_ref()?.get((*self.places.get(index)?)?).copied().flatten()
+        self.value.floats.as_ref()?.get((*self.source.get(index)?)?).copied().flatten()
     }
 }
 
@@ -97,21 +97,21 @@ pub(super) fn on_integers(node: &NodeProto) -> Option<fn(i64, i64) -> Option<i64
         "Div" => i64::checked_div,
         "Mod" if node.int("fmod").unwrap_or(0) != 0 => i64::checked_rem,
         // The sign of the divisor, as in Python.
-        "Mod" => |one, two| {
-            let rest = one.checked_rem(two)?;
-            Some(if rest != 0 && (rest < 0) != (two < 0) { rest + two } else { rest })
+        "Mod" => |left, right| {
+            let rest = left.checked_rem(right)?;
+            Some(if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest })
         },
-        "Pow" => |one, two| one.checked_pow(u32::try_from(two).ok()?),
-        "Max" => |one, two| Some(one.max(two)),
-        "Min" => |one, two| Some(one.min(two)),
-        "And" => |one, two| truth(one != 0 && two != 0),
-        "Or" => |one, two| truth(one != 0 || two != 0),
-        "Xor" => |one, two| truth((one != 0) != (two != 0)),
-        "Equal" => |one, two| truth(one == two),
-        "Less" => |one, two| truth(one < two),
-        "LessOrEqual" => |one, two| truth(one <= two),
-        "Greater" => |one, two| truth(one > two),
-        "GreaterOrEqual" => |one, two| truth(one >= two),
+        "Pow" => |left, right| left.checked_pow(u32::try_from(right).ok()?),
+        "Max" => |left, right| Some(left.max(right)),
+        "Min" => |left, right| Some(left.min(right)),
+        "And" => |left, right| truth(left != 0 && right != 0),
+        "Or" => |left, right| truth(left != 0 || right != 0),
+        "Xor" => |left, right| truth((left != 0) != (right != 0)),
+        "Equal" => |left, right| truth(left == right),
+        "Less" => |left, right| truth(left < right),
+        "LessOrEqual" => |left, right| truth(left <= right),
+        "Greater" => |left, right| truth(left > right),
+        "GreaterOrEqual" => |left, right| truth(left >= right),
         _ => return None,
     })
 }
@@ -119,13 +119,13 @@ pub(super) fn on_integers(node: &NodeProto) -> Option<fn(i64, i64) -> Option<i64
 /// The same for floating-point numbers. Rounded to float32 or less, a result is what arithmetic in that type gives.
 pub(super) fn on_floats(operator: &str) -> Option<fn(f64, f64) -> f64> {
     Some(match operator {
-        "Add" | "Sum" => |one, two| one + two,
-        "Sub" => |one, two| one - two,
-        "Mul" => |one, two| one * two,
-        "Div" => |one, two| one / two,
+        "Add" | "Sum" => |left, right| left + right,
+        "Sub" => |left, right| left - right,
+        "Mul" => |left, right| left * right,
+        "Div" => |left, right| left / right,
         "Pow" => f64::powf,
-        "Max" => |one, two| if one.is_nan() || one > two { one } else { two },
-        "Min" => |one, two| if one.is_nan() || one < two { one } else { two },
+        "Max" => |left, right| if left.is_nan() || left > right { left } else { right },
+        "Min" => |left, right| if left.is_nan() || left < right { left } else { right },
         _ => return None,
     })
 }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn integers_are_computed_as_a_runtime_does() {
-        let on = |operator: &str, one: &[i64], two: &[i64]| case(operator, "").list(one).list(two);
+        let on = |operator: &str, left: &[i64], right: &[i64]| case(operator, "").list(left).list(right);
         on("Add", &[1, 2], &[10]).gives("int64 [2] = 11, 12");
         on("Div", &[-7, 7], &[2]).gives("int64 [2] = -3, 3");
         on("Div", &[7], &[0]).gives("int64 [1]");

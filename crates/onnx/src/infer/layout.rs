@@ -3,9 +3,9 @@
 //! Input: a node. Output: shapes, with the elements where they are known. Deliberately absent: choosing among elements
 //! (`select`, `slice`).
 
-use super::places::{Along, Places};
 use super::shape::{MOST_DIMENSIONS, Shape, Size, axis_at, broadcast, divide, multiply, product, size_of};
-use super::site::{List, Outputs, Site, moved, one, reshaped};
+use super::site::{List, Outputs, Site, moved, reshaped, single_output};
+use super::source_indices::{Along, SourceIndices};
 use super::value::Moved;
 
 /// The shape that an integer input holds: its elements, or so many unknown sizes.
@@ -73,7 +73,7 @@ fn sizes_asked(from: Option<&[Size]>, asked: &[Option<i64>], keeps_zero: bool) -
     let mut shape: Shape = (0..asked.len())
         .map(|index| if is_copied(index) { from?.get(index).copied().flatten() } else { size_of(asked[index]?) })
         .collect();
-    // One size that is not said, or not known, follows from the others. Sizes that are copied cancel out.
+    // One size that is not said, or not known, follows from all other sizes. Sizes that are copied cancel out.
     let open: Vec<usize> = (0..shape.len()).filter(|index| shape[*index].is_none() && !is_copied(*index)).collect();
     if let (Some(from), [open]) = (from, open.as_slice()) {
         let kept: Shape =
@@ -105,11 +105,11 @@ pub(super) fn transpose(site: &Site<'_>) -> Option<Vec<Moved>> {
     if order.len() != shape.len() {
         return None;
     }
-    let places = site.sizes(0).map(|sizes| {
-        let Places(along) = Places::of(&sizes);
-        Places(order.iter().map(|axis| along[*axis].clone()).collect())
+    let indices = site.sizes(0).map(|sizes| {
+        let SourceIndices(along) = SourceIndices::of(&sizes);
+        SourceIndices(order.iter().map(|axis| along[*axis].clone()).collect())
     });
-    moved(order.iter().map(|axis| shape[*axis]).collect(), places)
+    moved(order.iter().map(|axis| shape[*axis]).collect(), indices)
 }
 
 /// `Squeeze`: without the dimensions that are named, or without those of size 1.
@@ -126,22 +126,22 @@ pub(super) fn squeeze(site: &Site<'_>) -> Option<Vec<Moved>> {
     reshaped(kept.collect())
 }
 
-/// `Unsqueeze`: a size of 1 at every place that is named.
+/// `Unsqueeze`: a size of 1 at every axis that is named.
 pub(super) fn unsqueeze(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let List::Known(named) = site.list("axes", 1) else { return None };
     let rank = shape.len() + named.len();
     let axes = List::Known(named).axes(rank).filter(|_| rank <= MOST_DIMENSIONS)?;
-    let mut own = shape.iter().copied();
-    reshaped((0..rank).map(|index| if axes.contains(&index) { Some(1) } else { own.next().flatten() }).collect())
+    let mut kept = shape.iter().copied();
+    reshaped((0..rank).map(|index| if axes.contains(&index) { Some(1) } else { kept.next().flatten() }).collect())
 }
 
-/// `Expand`: stretched to the second input's shape.
+/// `Expand`: broadcast to the second input's shape.
 pub(super) fn expand(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = broadcast(site.shape(0)?, &shape_from(site, 1)?);
     let to: Option<Vec<u64>> = shape.iter().copied().collect();
-    let places = site.sizes(0).zip(to).and_then(|(from, to)| Places::stretched(&from, &to));
-    moved(shape, places)
+    let indices = site.sizes(0).zip(to).and_then(|(from, to)| SourceIndices::broadcast(&from, &to));
+    moved(shape, indices)
 }
 
 /// `Tile`: each dimension as often as the second input says.
@@ -157,24 +157,29 @@ pub(super) fn tile(site: &Site<'_>) -> Option<Vec<Moved>> {
         }
         _ => None,
     };
-    let places = site.sizes(0).and_then(|sizes| {
-        Places::of(&sizes).0.into_iter().zip(&tiled).map(repeated).collect::<Option<_>>().map(Places)
+    let indices = site.sizes(0).and_then(|sizes| {
+        SourceIndices::of(&sizes).0.into_iter().zip(&tiled).map(repeated).collect::<Option<_>>().map(SourceIndices)
     });
-    moved(tiled, places)
+    moved(tiled, indices)
 }
 
 /// `DepthToSpace`: channels become blocks of the image.
 pub(super) fn depth_to_space(site: &Site<'_>) -> Outputs {
     let [batch, channels, height, width] = *site.shape(0)? else { return None };
     let block = size_of(site.node.int("blocksize")?);
-    one(vec![batch, divide(channels, multiply(block, block)), multiply(height, block), multiply(width, block)])
+    single_output(vec![
+        batch,
+        divide(channels, multiply(block, block)),
+        multiply(height, block),
+        multiply(width, block),
+    ])
 }
 
 /// `SpaceToDepth`: blocks of the image become channels.
 pub(super) fn space_to_depth(site: &Site<'_>) -> Outputs {
     let [batch, channels, height, width] = *site.shape(0)? else { return None };
     let block = size_of(site.node.int("blocksize")?);
-    one(vec![batch, multiply(channels, multiply(block, block)), divide(height, block), divide(width, block)])
+    single_output(vec![batch, multiply(channels, multiply(block, block)), divide(height, block), divide(width, block)])
 }
 
 #[cfg(test)]

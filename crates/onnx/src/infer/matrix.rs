@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::Value;
 use super::shape::{Shape, Size, broadcast, divide, multiply, size_of};
-use super::site::{Outputs, Site, one};
+use super::site::{Outputs, Site, single_output};
 
 /// The shape of `numpy.matmul`: a list counts as a row on the left and as a column on the right.
 pub(super) fn product_shape(left: &[Size], right: &[Size]) -> Option<Shape> {
@@ -28,7 +28,7 @@ pub(super) fn product_shape(left: &[Size], right: &[Size]) -> Option<Shape> {
 
 /// The product of two inputs.
 pub(super) fn multiply_at(site: &Site<'_>, left: usize, right: usize) -> Outputs {
-    one(product_shape(site.shape(left)?, site.shape(right)?)?)
+    single_output(product_shape(site.shape(left)?, site.shape(right)?)?)
 }
 
 /// `MatMul`, `MatMulInteger`.
@@ -60,7 +60,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Outputs {
 pub(super) fn gemm_at(site: &Site<'_>, right: usize) -> Outputs {
     let size =
         |index: usize, attribute: &str, axis: usize| swapped(site, index, attribute)?.get(axis).copied().flatten();
-    one(vec![size(0, "transA", 0), size(right, "transB", 1)])
+    single_output(vec![size(0, "transA", 0), size(right, "transB", 1)])
 }
 
 /// An equation of `Einsum` taken apart: the labels of each operand and of the output. `...` has labels of its own.
@@ -84,8 +84,8 @@ impl Equation {
         let (mut sizes, mut counts, mut rest) = (HashMap::new(), HashMap::new(), 0);
         for (labels, shape) in operands.iter().zip(shapes) {
             for (label, size) in labels.iter().zip(shape.iter()) {
-                if let Label::Rest(place) = label {
-                    rest = rest.max(place + 1);
+                if let Label::Rest(position) = label {
+                    rest = rest.max(position + 1);
                 }
                 *counts.entry(*label).or_insert(0) += 1;
                 let known = sizes.entry(*label).or_insert(*size);
@@ -143,7 +143,7 @@ fn implied(counts: &HashMap<Label, usize>, rest: usize) -> Vec<Label> {
 /// `Einsum`.
 pub(super) fn einsum(site: &Site<'_>) -> Outputs {
     let shapes: Option<Vec<&[Size]>> = (0..site.input_count()).map(|index| site.shape(index)).collect();
-    one(Equation::of(site.node.text("equation")?, &shapes?)?.shape())
+    single_output(Equation::of(site.node.text("equation")?, &shapes?)?.shape())
 }
 
 /// The standard's `Attention`: `[batch, heads, length, size]`, or `[batch, length, heads x size]`.
@@ -161,16 +161,16 @@ pub(super) fn attention(site: &Site<'_>) -> Outputs {
         multiply(size, size_of(site.int_or("q_num_heads", 0)))
     };
     // Keys and values with those of calls before: `[batch, heads, length, size]`.
-    let present = |own: usize, past: usize| {
+    let present = |current: usize, past: usize| {
         let heads = size_of(site.int_or("kv_num_heads", 0)).filter(|heads| *heads > 0);
-        let (heads, length, size) = match site.shape(own)? {
+        let (heads, length, size) = match site.shape(current)? {
             [_, heads, length, size] => (*heads, *length, *size),
             [_, length, width] => (heads, *length, divide(*width, heads)),
             _ => return None,
         };
         let before = if site.has(past) { site.size(past, 2) } else { Some(0) };
         let length = length.and_then(|length| length.checked_add(before?));
-        Some(vec![site.size(own, 0), heads, length, size])
+        Some(vec![site.size(current, 0), heads, length, size])
     };
     let (keys, values) = (Value::of(None, present(1, 4)), Value::of(None, present(2, 5)));
     // How much each query attends to each key: `[batch, heads, length, length of the keys]`.
@@ -186,7 +186,7 @@ pub(super) fn attention(site: &Site<'_>) -> Outputs {
 /// Of each matrix.
 pub(super) fn determinant(site: &Site<'_>) -> Outputs {
     let shape = site.shape(0)?;
-    one(shape[..shape.len().checked_sub(2)?].to_vec())
+    single_output(shape[..shape.len().checked_sub(2)?].to_vec())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::matrix::{gemm_at, multiply_at, product_shape, swapped};
 use super::recurrent::recurrent;
 use super::select::join;
 use super::shape::{Shape, Size, divide, multiply, size_of};
-use super::site::{Outputs, Rule, Site, one};
+use super::site::{Outputs, Rule, Site, single_output};
 use crate::ElementType;
 
 /// The rule of an operator; `None` where it is one of the standard's under the same name, or not known.
@@ -27,7 +27,9 @@ pub(super) fn rule(operator: &str) -> Option<Rule> {
         "DynamicQuantizeMatMul" => |site| typed(site, 0, multiply_at(site, 0, 1)),
         "MatMulIntegerToFloat" => |site| typed(site, 2, multiply_at(site, 0, 1)),
         "MatMulInteger16" => |site| as_element(ElementType::Int32, multiply_at(site, 0, 1)),
-        "QLinearAdd" | "QLinearMul" => |site| typed(site, 0, stretched(site, [0, 3].into_iter()).and_then(one)),
+        "QLinearAdd" | "QLinearMul" => {
+            |site| typed(site, 0, stretched(site, [0, 3].into_iter()).and_then(single_output))
+        }
         "QLinearConcat" => concat,
         "Gelu"
         | "FastGelu"
@@ -84,14 +86,14 @@ fn fused_multiply(site: &Site<'_>) -> Outputs {
         return typed(site, 0, None);
     }
     let (left, right) = (swapped(site, 0, "transA")?, swapped(site, 1, "transB")?);
-    typed(site, 0, product_shape(&left, &right).and_then(one))
+    typed(site, 0, product_shape(&left, &right).and_then(single_output))
 }
 
 /// Weights of a few bits: the attribute `N` says how many columns they have.
 fn multiply_packed(site: &Site<'_>) -> Outputs {
     let mut shape = site.shape(0)?.to_vec();
     *shape.last_mut()? = site.node.int("N").and_then(size_of);
-    typed(site, 0, one(shape))
+    typed(site, 0, single_output(shape))
 }
 
 /// Scale and zero point of the output, then each tensor with its own.
@@ -129,7 +131,7 @@ fn attention(site: &Site<'_>) -> Outputs {
     Some(vec![Value::of(element.clone(), Some(shape)), Value::of(element, None)])
 }
 
-/// Query `[batch, length, width]`, or `[batch, length, heads, 3, size]` packed with the others.
+/// Query `[batch, length, width]`, or `[batch, length, heads, 3, size]` packed with keys and values.
 fn multi_head_attention(site: &Site<'_>) -> Outputs {
     let query = site.shape(0)?;
     let (batch, length) = (query.first().copied().flatten(), query.get(1).copied().flatten());
@@ -139,10 +141,10 @@ fn multi_head_attention(site: &Site<'_>) -> Outputs {
         (_, Some([_, heads, _, size])) => multiply(*heads, *size),
         _ => last(query),
     };
-    typed(site, 0, one(vec![batch, length, width]))
+    typed(site, 0, single_output(vec![batch, length, width]))
 }
 
-/// Query `[batch, length, width]`; without a key, the others are packed behind it.
+/// Query `[batch, length, width]`; without a key, keys and values are packed behind it.
 fn group_query_attention(site: &Site<'_>) -> Outputs {
     let [batch, length, width] = *site.shape(0)? else { return None };
     let (heads, shared) = (size_of(site.int_or("num_heads", 0)), size_of(site.int_or("kv_num_heads", 0)));
@@ -163,52 +165,55 @@ fn group_query_attention(site: &Site<'_>) -> Outputs {
 mod tests {
     use crate::infer::case::case;
 
-    fn own(operator: &str, inputs: &str) -> crate::infer::case::Case {
+    fn contrib_case(operator: &str, inputs: &str) -> crate::infer::case::Case {
         case(operator, inputs).domain("com.microsoft")
     }
 
     #[test]
     fn fused_operators_are_like_what_they_are_made_of() {
-        own("FusedConv", "x[1,3,8,8] w[4,3,3,3]").gives("float32 [1, 4, 6, 6]");
-        own("FusedMatMul", "a[2,3,4] b[5,4]").int("transB", 1).gives("float32 [2, 3, 5]");
-        own("FusedGemm", "a[2,3] b[3,4]").gives("float32 [2, 4]");
-        own("BiasGelu", "x:float16[2,3] b:float16[3]").gives("float16 [2, 3]");
-        own("MatMulNBits", "x[2,7,64] w:uint8[32,2,16]").int("N", 32).int("K", 64).gives("float32 [2, 7, 32]");
-        own("NoSuchOperator", "x[2]").gives("? [...]");
+        contrib_case("FusedConv", "x[1,3,8,8] w[4,3,3,3]").gives("float32 [1, 4, 6, 6]");
+        contrib_case("FusedMatMul", "a[2,3,4] b[5,4]").int("transB", 1).gives("float32 [2, 3, 5]");
+        contrib_case("FusedGemm", "a[2,3] b[3,4]").gives("float32 [2, 4]");
+        contrib_case("BiasGelu", "x:float16[2,3] b:float16[3]").gives("float16 [2, 3]");
+        contrib_case("MatMulNBits", "x[2,7,64] w:uint8[32,2,16]").int("N", 32).int("K", 64).gives("float32 [2, 7, 32]");
+        contrib_case("NoSuchOperator", "x[2]").gives("? [...]");
     }
 
     #[test]
     fn images_may_have_their_channels_last() {
         let inputs = "x:uint8[1,9,8,3] a[] b:uint8[] w:int8[16,3,3,3] c[] d:int8[] e[] f:uint8[]";
-        own("QLinearConv", inputs).int("channels_last", 1).gives("uint8 [1, 7, 6, 16]");
-        own("QLinearGlobalAveragePool", "x:uint8[1,7,7,8]").int("channels_last", 1).gives("uint8 [1, 1, 1, 8]");
-        own("NhwcMaxPool", "x:uint8[1,8,8,3]").ints("kernel_shape", &[2, 2]).gives("uint8 [1, 7, 7, 3]");
+        contrib_case("QLinearConv", inputs).int("channels_last", 1).gives("uint8 [1, 7, 6, 16]");
+        contrib_case("QLinearGlobalAveragePool", "x:uint8[1,7,7,8]")
+            .int("channels_last", 1)
+            .gives("uint8 [1, 1, 1, 8]");
+        contrib_case("NhwcMaxPool", "x:uint8[1,8,8,3]").ints("kernel_shape", &[2, 2]).gives("uint8 [1, 7, 7, 3]");
     }
 
     #[test]
     fn attention_comes_in_many_forms() {
-        own("Attention", "x[2,7,64] w[64,192] b[192]").outputs(1).gives("float32 [2, 7, 64]");
-        own("QAttention", "x:uint8[2,7,64] w:uint8[64,192] b[192] s[] t[]").gives("float32 [2, 7, 64]");
-        own("MultiHeadAttention", "q[2,7,64] k[2,9,64] v[2,9,32]").gives("float32 [2, 7, 32]");
-        own("MultiHeadAttention", "q[2,7,4,3,16]").gives("float32 [2, 7, 64]");
-        let grouped = |inputs: &str| own("GroupQueryAttention", inputs).int("num_heads", 8).int("kv_num_heads", 2);
+        contrib_case("Attention", "x[2,7,64] w[64,192] b[192]").outputs(1).gives("float32 [2, 7, 64]");
+        contrib_case("QAttention", "x:uint8[2,7,64] w:uint8[64,192] b[192] s[] t[]").gives("float32 [2, 7, 64]");
+        contrib_case("MultiHeadAttention", "q[2,7,64] k[2,9,64] v[2,9,32]").gives("float32 [2, 7, 32]");
+        contrib_case("MultiHeadAttention", "q[2,7,4,3,16]").gives("float32 [2, 7, 64]");
+        let grouped =
+            |inputs: &str| contrib_case("GroupQueryAttention", inputs).int("num_heads", 8).int("kv_num_heads", 2);
         grouped("q[1,5,128] k[1,5,32] v[1,5,32]").outputs(2).gives("float32 [1, 5, 128]; float32 [1, 2, ?, 16]");
         grouped("q[1,5,192]").gives("float32 [1, 5, 128]");
-        own("EmbedLayerNormalization", "i:int32[2,7] s:int32[2,7] w[99,64]")
+        contrib_case("EmbedLayerNormalization", "i:int32[2,7] s:int32[2,7] w[99,64]")
             .outputs(2)
             .gives("float32 [2, 7, 64]; int32 [2]");
     }
 
     #[test]
     fn quantised_operators_say_their_types() {
-        own("QLinearAdd", "a:uint8[2,1] s[] z:uint8[] b:uint8[3] t[] y:uint8[]").gives("uint8 [2, 3]");
-        own("QLinearConcat", "s[] z:uint8[] a:uint8[2,3] t[] u:uint8[] b:uint8[2,4]")
+        contrib_case("QLinearAdd", "a:uint8[2,1] s[] z:uint8[] b:uint8[3] t[] y:uint8[]").gives("uint8 [2, 3]");
+        contrib_case("QLinearConcat", "s[] z:uint8[] a:uint8[2,3] t[] u:uint8[] b:uint8[2,4]")
             .int("axis", 1)
             .gives("uint8 [2, 7]");
-        own("QGemm", "a:uint8[2,3] s[] z:uint8[] b:int8[4,3]").int("transB", 1).gives("float32 [2, 4]");
-        own("DynamicQuantizeMatMul", "a[2,3] b:uint8[3,4]").gives("float32 [2, 4]");
-        own("MatMulIntegerToFloat", "a:uint8[2,3] b:uint8[3,4] s[] t[]").gives("float32 [2, 4]");
-        own("QuantizeLinear", "x[2] s[] z:int8[]").gives("int8 [2]");
-        own("DequantizeLinear", "x:int8[2] s:float16[]").gives("float16 [2]");
+        contrib_case("QGemm", "a:uint8[2,3] s[] z:uint8[] b:int8[4,3]").int("transB", 1).gives("float32 [2, 4]");
+        contrib_case("DynamicQuantizeMatMul", "a[2,3] b:uint8[3,4]").gives("float32 [2, 4]");
+        contrib_case("MatMulIntegerToFloat", "a:uint8[2,3] b:uint8[3,4] s[] t[]").gives("float32 [2, 4]");
+        contrib_case("QuantizeLinear", "x[2] s[] z:int8[]").gives("int8 [2]");
+        contrib_case("DequantizeLinear", "x:int8[2] s:float16[]").gives("float16 [2]");
     }
 }

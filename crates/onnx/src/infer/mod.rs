@@ -28,7 +28,6 @@ mod layout;
 mod matrix;
 mod microsoft;
 mod normalize;
-mod places;
 mod recurrent;
 mod reduce;
 mod resize;
@@ -36,6 +35,7 @@ mod select;
 mod shape;
 mod site;
 mod slice;
+mod source_indices;
 mod spectral;
 mod value;
 
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn what_the_file_says_fills_the_gaps() {
-        let own = node("Mystery", &["x"], &["y"], vec![]).in_domain("mine");
-        let nodes = vec![own, node("Relu", &["y"], &["z"], vec![])];
+        let unknown = node("Mystery", &["x"], &["y"], vec![]).in_domain("mine");
+        let nodes = vec![unknown, node("Relu", &["y"], &["z"], vec![])];
         let mut model = model_of(17, "x[batch,3]", "", vec![], nodes);
         model.graph.as_mut().unwrap().value_info = value_infos("y:float16[batch,5,1]");
         check(&infer(&model, &[]), "z", "float16 [?, 5, 1]");
@@ -260,8 +260,8 @@ mod tests {
             // Weights are most of the bytes, and changing them would change nothing.
             model.each_tensor_mut(&mut |tensor| if tensor.dims.iter().product::<i64>() > 64 { tensor.raw_data = None });
             let mut bytes = model.encode_to_vec();
-            for (place, byte) in changes {
-                let at = place.index(bytes.len());
+            for (position, byte) in changes {
+                let at = position.index(bytes.len());
                 bytes[at] = byte;
             }
             if let Ok(model) = ModelProto::decode(bytes.as_slice()) {

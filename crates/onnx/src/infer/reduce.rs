@@ -1,10 +1,10 @@
-//! Reductions, the place of the largest element, and the largest elements.
+//! Reductions, the index of the largest element, and the largest elements.
 //!
 //! Input: a node. Output: shapes, and the product, sum, largest or smallest of a short list. Deliberately absent: nothing.
 
 use super::Value;
 use super::shape::{Shape, Size, size_of};
-use super::site::{List, Outputs, Site, one};
+use super::site::{List, Outputs, Site, single_output};
 
 /// `ReduceSum` and its family; axes are an attribute or, later, an input.
 pub(super) fn reduce(site: &Site<'_>) -> Outputs {
@@ -12,7 +12,7 @@ pub(super) fn reduce(site: &Site<'_>) -> Outputs {
     let keeps = site.int_or("keepdims", 1) != 0;
     let axes = match axes(site) {
         Some(axes) => axes,
-        None if keeps => return one(vec![None; shape.len()]),
+        None if keeps => return single_output(vec![None; shape.len()]),
         None => return None,
     };
     let value = Value::of_shape(reduced(shape, &axes, keeps));
@@ -56,7 +56,7 @@ fn fold(site: &Site<'_>, integers: &[i64]) -> Option<i64> {
 pub(super) fn arg(site: &Site<'_>) -> Outputs {
     let shape = site.shape(0)?;
     let axis = site.axis("axis", 0, shape.len())?;
-    one(reduced(shape, &[axis], site.int_or("keepdims", 1) != 0))
+    single_output(reduced(shape, &[axis], site.int_or("keepdims", 1) != 0))
 }
 
 /// `TopK`: values and indices.

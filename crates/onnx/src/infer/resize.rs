@@ -5,7 +5,7 @@
 use super::Value;
 use super::layout::shape_from;
 use super::shape::{Shape, Size, axis_at};
-use super::site::{Outputs, Site, one};
+use super::site::{Outputs, Site, single_output};
 
 /// Before this version the second input was the scales.
 const RESIZE_WITH_REGION: i64 = 11;
@@ -25,7 +25,7 @@ pub(super) fn resize(site: &Site<'_>) -> Outputs {
     if has_scales || !site.has(3) {
         return scaled(shape, axes, site.floats(2));
     }
-    let Some(sizes) = shape_from(site, 3) else { return one(vec![None; shape.len()]) };
+    let Some(sizes) = shape_from(site, 3) else { return single_output(vec![None; shape.len()]) };
     let axes = axes.unwrap_or_else(|| (0..shape.len()).collect());
     if axes.len() != sizes.len() {
         return None;
@@ -35,7 +35,7 @@ pub(super) fn resize(site: &Site<'_>) -> Outputs {
     for (axis, size) in axes.iter().zip(fitted(shape, &axes, sizes, policy)) {
         resized[*axis] = size;
     }
-    one(resized)
+    single_output(resized)
 }
 
 /// The sizes that are asked for, or one scale for all of them that does not pass, or does not fall short of, any.
@@ -75,7 +75,7 @@ fn scaled(shape: &[Size], axes: Option<Vec<usize>>, scales: Option<Vec<f64>>) ->
         }
         None => axes.iter().for_each(|axis| resized[*axis] = None),
     }
-    one(resized)
+    single_output(resized)
 }
 
 /// In single precision, as runtimes do it: 10 times 2.1 is 21 there, and 20.99 in double precision.

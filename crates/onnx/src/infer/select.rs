@@ -3,9 +3,9 @@
 //! Input: a node. Output: shapes, with the elements where they are known. Deliberately absent: ranges (`slice`).
 
 use super::Value;
-use super::places::{Along, Places};
 use super::shape::{Shape, Size, axis_at, size_of};
-use super::site::{Outputs, Site, moved, one};
+use super::site::{Outputs, Site, moved, single_output};
+use super::source_indices::{Along, SourceIndices};
 use super::value::{MOST_INTEGERS, Moved};
 
 /// `Concat`: sizes along the axis add up.
@@ -22,9 +22,9 @@ pub(super) fn join(site: &Site<'_>, inputs: &[usize], axis: i64) -> Outputs {
     let mut shape: Shape = vec![None; rank];
     let mut along: Size = Some(0);
     for index in inputs {
-        let own = site.shape(*index).filter(|own| own.len() == rank);
-        along = along.and_then(|sum| sum.checked_add((*own?.get(axis)?)?));
-        for (known, size) in shape.iter_mut().zip(own.unwrap_or_default()) {
+        let part = site.shape(*index).filter(|part| part.len() == rank);
+        along = along.and_then(|sum| sum.checked_add((*part?.get(axis)?)?));
+        for (known, size) in shape.iter_mut().zip(part.unwrap_or_default()) {
             *known = known.or(*size);
         }
     }
@@ -35,10 +35,10 @@ pub(super) fn join(site: &Site<'_>, inputs: &[usize], axis: i64) -> Outputs {
     }
     let (mut integers, mut floats) = (Vec::new(), Vec::new());
     for index in inputs {
-        let own = site.value(*index)?;
-        let count = usize::try_from(own.elements()?).ok()?;
-        integers.extend(own.integers.clone().unwrap_or_else(|| vec![None; count]));
-        floats.extend(own.floats.clone().unwrap_or_else(|| vec![None; count]));
+        let part = site.value(*index)?;
+        let count = usize::try_from(part.elements()?).ok()?;
+        integers.extend(part.integers.clone().unwrap_or_else(|| vec![None; count]));
+        floats.extend(part.floats.clone().unwrap_or_else(|| vec![None; count]));
     }
     Some(vec![value.with_integers(Some(integers)).with_floats(Some(floats))])
 }
@@ -48,21 +48,21 @@ pub(super) fn gather(site: &Site<'_>) -> Option<Vec<Moved>> {
     let (shape, indices) = (site.shape(0)?, site.shape(1)?);
     let axis = site.axis("axis", 0, shape.len())?;
     let gathered: Shape = [&shape[..axis], indices, &shape[axis + 1..]].concat();
-    let places = site.sizes(0).zip(site.integers(1)).and_then(|(sizes, chosen)| {
+    let source = site.sizes(0).zip(site.integers(1)).and_then(|(sizes, chosen)| {
         let size = usize::try_from(sizes[axis]).ok()?;
         let stride = sizes[axis + 1..].iter().try_fold(1_u64, |product, size| product.checked_mul(*size))?;
         let stride = usize::try_from(stride).ok()?;
-        let place = |index: &Option<i64>| axis_at((*index)?, size)?.checked_mul(stride);
-        let mut places = Places::of(&sizes);
-        places.0[axis] = Along::Listed(chosen.iter().map(place).collect());
-        Some(places)
+        let flat_index = |index: &Option<i64>| axis_at((*index)?, size)?.checked_mul(stride);
+        let mut source = SourceIndices::of(&sizes);
+        source.0[axis] = Along::Listed(chosen.iter().map(flat_index).collect());
+        Some(source)
     });
-    moved(gathered, places)
+    moved(gathered, source)
 }
 
 /// `GatherElements`: the shape of the indices.
 pub(super) fn gather_elements(site: &Site<'_>) -> Outputs {
-    one(site.shape(1)?.to_vec())
+    single_output(site.shape(1)?.to_vec())
 }
 
 /// `GatherND`: the last dimension of the indices addresses dimensions of the data.
@@ -70,16 +70,16 @@ pub(super) fn gather_nd(site: &Site<'_>) -> Outputs {
     let (data, indices) = (site.shape(0)?, site.shape(1)?);
     let (depth, outer) = indices.split_last()?;
     let skipped = usize::try_from((*depth)?).ok()?.checked_add(usize::try_from(site.int_or("batch_dims", 0)).ok()?)?;
-    one([outer, data.get(skipped..)?].concat())
+    single_output([outer, data.get(skipped..)?].concat())
 }
 
 /// `Compress`: as many as the condition has ones, which is not known.
 pub(super) fn compress(site: &Site<'_>) -> Outputs {
-    let Some(axis) = site.node.int("axis") else { return one(vec![None]) };
+    let Some(axis) = site.node.int("axis") else { return single_output(vec![None]) };
     let mut shape = site.shape(0)?.to_vec();
     let axis = axis_at(axis, shape.len())?;
     shape[axis] = None;
-    one(shape)
+    single_output(shape)
 }
 
 /// `OneHot`: a new dimension as deep as the second input says.
@@ -90,20 +90,20 @@ pub(super) fn one_hot(site: &Site<'_>) -> Outputs {
     // The depth may be of any type of number.
     let depth = || site.floats(1).and_then(|depth| depth.first().map(|depth| *depth as i64));
     shape.insert(axis, site.scalar(1).or_else(depth).and_then(size_of));
-    one(shape)
+    single_output(shape)
 }
 
-/// `NonZero`: the place of every element that is not zero; how many is not known.
+/// `NonZero`: the index of every element that is not zero; how many is not known.
 pub(super) fn non_zero(site: &Site<'_>) -> Outputs {
-    one(vec![site.shape(0).map(|shape| shape.len() as u64), None])
+    single_output(vec![site.shape(0).map(|shape| shape.len() as u64), None])
 }
 
 /// `NonMaxSuppression`: batch, class and box of every box that stays.
 pub(super) fn non_max_suppression(_: &Site<'_>) -> Outputs {
-    one(vec![None, Some(3)])
+    single_output(vec![None, Some(3)])
 }
 
-/// `Unique`: so many elements, or slices, and their places.
+/// `Unique`: so many elements, or slices, and their indices.
 pub(super) fn unique(site: &Site<'_>) -> Outputs {
     let list = Value::of_shape(vec![None]);
     let first = match site.node.int("axis") {

@@ -26,20 +26,20 @@ pub(super) fn axis_at(axis: i64, rank: usize) -> Option<usize> {
     usize::try_from(axis).ok().filter(|_| axis < rank)
 }
 
-/// The shape that two tensors are stretched to, as numpy does it.
-pub(super) fn broadcast(one: &[Size], two: &[Size]) -> Shape {
-    let rank = one.len().max(two.len());
+/// The shape that two tensors are broadcast to.
+pub(super) fn broadcast(left: &[Size], right: &[Size]) -> Shape {
+    let rank = left.len().max(right.len());
     let at = |shape: &[Size], index: usize| match (index + shape.len()).checked_sub(rank) {
         Some(index) => shape[index],
         None => Some(1),
     };
-    (0..rank).map(|index| broadcast_size(at(one, index), at(two, index))).collect()
+    (0..rank).map(|index| broadcast_size(at(left, index), at(right, index))).collect()
 }
 
-fn broadcast_size(one: Size, two: Size) -> Size {
-    match (one, two) {
-        (Some(1), other) | (other, Some(1)) => other,
-        (Some(one), Some(two)) => (one == two).then_some(one),
+fn broadcast_size(left: Size, right: Size) -> Size {
+    match (left, right) {
+        (Some(1), size) | (size, Some(1)) => size,
+        (Some(left), Some(right)) => (left == right).then_some(left),
         // The unknown one is 1 or the same.
         (None, known) | (known, None) => known,
     }
@@ -52,8 +52,8 @@ pub(super) fn divide(size: Size, by: Size) -> Size {
 }
 
 /// Product of two sizes.
-pub(super) fn multiply(one: Size, two: Size) -> Size {
-    product(&[one, two])
+pub(super) fn multiply(left: Size, right: Size) -> Size {
+    product(&[left, right])
 }
 
 /// A size from a number that may be negative by mistake.

@@ -3,8 +3,8 @@
 //! Input: a node, the version of the operator set, values. Output: answers in the words of rules: shapes, lists of
 //! integers from an attribute or an input, axes. Deliberately absent: the graph around the node.
 
-use super::places::Places;
 use super::shape::{Shape, Size, axis_at};
+use super::source_indices::SourceIndices;
 use super::value::{Moved, Order, Value};
 use crate::ElementType;
 use crate::proto::NodeProto;
@@ -32,13 +32,13 @@ pub(super) fn reshaped(shape: Shape) -> Option<Vec<Moved>> {
     Some(vec![Moved { shape, order: Order::Same }])
 }
 
-/// One output with the elements of these places; `None`: they are not known.
-pub(super) fn moved(shape: Shape, places: Option<Places>) -> Option<Vec<Moved>> {
-    Some(vec![Moved { shape, order: places.map_or(Order::Unknown, Order::By) }])
+/// One output with the elements of these source indices; `None`: they are not known.
+pub(super) fn moved(shape: Shape, indices: Option<SourceIndices>) -> Option<Vec<Moved>> {
+    Some(vec![Moved { shape, order: indices.map_or(Order::Unknown, Order::By) }])
 }
 
 /// One output of that shape.
-pub(super) fn one(shape: Shape) -> Outputs {
+pub(super) fn single_output(shape: Shape) -> Outputs {
     Some(vec![Value::of_shape(shape)])
 }
 
@@ -128,7 +128,7 @@ impl<'a> Site<'a> {
 
     /// The first input's shape for the first output.
     pub(super) fn same(&self) -> Outputs {
-        one(self.shape(0)?.to_vec())
+        single_output(self.shape(0)?.to_vec())
     }
 }
 

@@ -3,9 +3,9 @@
 //! Input: a node. Output: shapes, with the elements where they are known. Deliberately absent: choosing by index (`select`).
 
 use super::layout::shape_from;
-use super::places::Places;
 use super::shape::{Size, axis_at, size_of};
-use super::site::{List, Outputs, Site, moved, one};
+use super::site::{List, Outputs, Site, moved, single_output};
+use super::source_indices::SourceIndices;
 use super::value::{Moved, Order};
 
 /// From this version on, what to slice is said by inputs.
@@ -21,7 +21,7 @@ struct Range {
 
 impl Range {
     /// The indices that it selects, as the first one, how many, and the step.
-    fn of(self, size: u64) -> Option<(i64, u64, i64)> {
+    fn resolved(self, size: u64) -> Option<(i64, u64, i64)> {
         let size = i64::try_from(size).ok()?;
         let (start, end, step) = (self.start?, self.end?, self.step?);
         let from_end = |bound: i64| if bound < 0 { bound.saturating_add(size) } else { bound };
@@ -47,13 +47,13 @@ pub(super) fn slice(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let Some(ranges) = ranges(site, shape.len()) else { return moved(vec![None; shape.len()], None) };
     let mut sliced = shape.to_vec();
-    let mut places = site.sizes(0).map(|sizes| Places::of(&sizes));
+    let mut indices = site.sizes(0).map(|sizes| SourceIndices::of(&sizes));
     for (axis, range) in &ranges {
-        let chosen = shape[*axis].and_then(|size| range.of(size));
+        let chosen = shape[*axis].and_then(|size| range.resolved(size));
         sliced[*axis] = chosen.map(|(_, count, _)| count);
-        places = places.and_then(|places| places.cut(*axis, chosen?));
+        indices = indices.and_then(|indices| indices.cut(*axis, chosen?));
     }
-    moved(sliced, places)
+    moved(sliced, indices)
 }
 
 /// The range of every dimension that is sliced; `None` where it is not known which are.
@@ -88,7 +88,7 @@ pub(super) fn split(site: &Site<'_>) -> Option<Vec<Moved>> {
         List::Unknown => vec![None; count as usize],
         List::Absent => (0..count).map(|index| equal_part(shape[axis], count, index)).collect(),
     };
-    let whole = site.sizes(0).map(|sizes| Places::of(&sizes));
+    let whole = site.sizes(0).map(|sizes| SourceIndices::of(&sizes));
     let mut start = Some(0_u64);
     let part = |size: Size| {
         let mut part = shape.to_vec();
@@ -97,8 +97,8 @@ pub(super) fn split(site: &Site<'_>) -> Option<Vec<Moved>> {
         let end = start.and_then(|start| start.checked_add(size?));
         let is_within = end.is_some_and(|end| shape[axis].is_some_and(|all| end <= all));
         start = end;
-        let places = whole.clone().filter(|_| is_within).and_then(|whole| whole.cut(axis, (first?, size?, 1)));
-        Moved { shape: part, order: places.map_or(Order::Unknown, Order::By) }
+        let indices = whole.clone().filter(|_| is_within).and_then(|whole| whole.cut(axis, (first?, size?, 1)));
+        Moved { shape: part, order: indices.map_or(Order::Unknown, Order::By) }
     };
     Some(sizes.into_iter().map(part).collect())
 }
@@ -113,15 +113,15 @@ fn equal_part(size: Size, count: u64, index: u64) -> Size {
 /// `Pad`: before all dimensions, then behind all.
 pub(super) fn pad(site: &Site<'_>) -> Outputs {
     let mut shape = site.shape(0)?.to_vec();
-    let Some(pads) = pads(site) else { return one(vec![None; shape.len()]) };
+    let Some(pads) = pads(site) else { return single_output(vec![None; shape.len()]) };
     for (axis, before, behind) in pads {
         let padded = |size: u64| size_of(i64::try_from(size).ok()?.checked_add(before.checked_add(behind)?)?);
         shape[axis] = shape[axis].and_then(padded);
     }
-    one(shape)
+    single_output(shape)
 }
 
-/// How many places `Pad` adds to which dimensions, before and behind; `None` where that is not known.
+/// How many elements `Pad` adds to which dimensions, before and behind; `None` where that is not known.
 pub(super) fn pads(site: &Site<'_>) -> Option<Vec<(usize, i64, i64)>> {
     let rank = site.shape(0)?.len();
     let pads = match site.list("pads", 1) {
@@ -150,7 +150,7 @@ pub(super) fn center_crop_pad(site: &Site<'_>) -> Outputs {
         let axis = axis_at(*axis, shape.len())?;
         shape[axis] = size;
     }
-    one(shape)
+    single_output(shape)
 }
 
 #[cfg(test)]

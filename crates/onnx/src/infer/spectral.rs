@@ -4,7 +4,7 @@
 //! a one-sided transform, which the standard's versions have differently.
 
 use super::shape::{Size, axis_at, size_of};
-use super::site::{Outputs, Site, one};
+use super::site::{Outputs, Site, single_output};
 
 /// `DFT`: as many frequencies as elements along an axis, or as `dft_length` says.
 pub(super) fn transform(site: &Site<'_>) -> Outputs {
@@ -22,7 +22,7 @@ pub(super) fn transform(site: &Site<'_>) -> Outputs {
     }
     shape[axis] = if site.is_set("onesided") { one_side(length) } else { length };
     *shape.last_mut()? = Some(2);
-    one(shape)
+    single_output(shape)
 }
 
 /// `STFT`: the transforms of frames, each a step behind the one before.
@@ -31,7 +31,7 @@ pub(super) fn transform_frames(site: &Site<'_>) -> Outputs {
     let frame = if site.has(3) { site.scalar(3).and_then(size_of) } else { site.size(2, 0) };
     let frames = || Some((site.size(0, 1)?.checked_sub(frame?)? / step?).saturating_add(1));
     let frequencies = if site.int_or("onesided", 1) != 0 { one_side(frame) } else { frame };
-    one(vec![site.size(0, 0), frames(), frequencies, Some(2)])
+    single_output(vec![site.size(0, 0), frames(), frequencies, Some(2)])
 }
 
 /// Of real numbers the other side mirrors this one.

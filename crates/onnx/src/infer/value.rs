@@ -3,8 +3,8 @@
 //! Input: parts. Output: a [`Value`] that keeps its invariant: where elements are known, so is the shape, and they agree
 //! in number. Deliberately absent: where values come from.
 
-use super::places::Places;
 use super::shape::{Shape, Size, product};
+use super::source_indices::SourceIndices;
 use crate::ElementType;
 use crate::proto::TensorProto;
 
@@ -27,7 +27,7 @@ pub(crate) struct Value {
     pub floats: Option<Vec<Option<f64>>>,
 }
 
-/// An output that holds elements of the first input and no others.
+/// An output that holds only elements of the first input.
 #[derive(Debug)]
 pub(super) struct Moved {
     pub(super) shape: Shape,
@@ -40,7 +40,7 @@ pub(super) enum Order {
     /// All of them, as they lie.
     Same,
     /// These.
-    By(Places),
+    By(SourceIndices),
     /// That is computed while the model runs.
     Unknown,
 }
@@ -123,10 +123,10 @@ impl Value {
         let Moved { shape, order } = moved;
         match order {
             Order::Same => self.reshaped(Some(shape)),
-            Order::By(places) if self.has_content() && places.count().is_some_and(|count| count <= MOST_INTEGERS) => {
+            Order::By(indices) if self.has_content() && indices.count().is_some_and(|count| count <= MOST_INTEGERS) => {
                 let value = Value::of(self.element.clone(), Some(shape));
-                let integers = self.integers.as_ref().map(|from| pick(from, &places));
-                let floats = self.floats.as_ref().map(|from| pick(from, &places));
+                let integers = self.integers.as_ref().map(|from| pick(from, &indices));
+                let floats = self.floats.as_ref().map(|from| pick(from, &indices));
                 value.with_integers(integers).with_floats(floats)
             }
             Order::By(_) | Order::Unknown => Value::of(self.element.clone(), Some(shape)),
@@ -142,9 +142,9 @@ impl Value {
     pub(super) fn common(&self, other: &Value) -> Value {
         let element = self.element.clone().filter(|_| self.element == other.element);
         let shape = match (&self.shape, &other.shape) {
-            (Some(one), Some(two)) if one.len() == two.len() => {
-                let same = |(one, two): (&Size, &Size)| if one == two { *one } else { None };
-                Some(one.iter().zip(two).map(same).collect())
+            (Some(left), Some(right)) if left.len() == right.len() => {
+                let same = |(left, right): (&Size, &Size)| if left == right { *left } else { None };
+                Some(left.iter().zip(right).map(same).collect())
             }
             _ => None,
         };
@@ -159,8 +159,8 @@ impl Value {
     }
 }
 
-fn pick<T: Copy>(from: &[Option<T>], places: &Places) -> Vec<Option<T>> {
-    places.each().map(|place| from.get(place?).copied().flatten()).collect()
+fn pick<T: Copy>(from: &[Option<T>], indices: &SourceIndices) -> Vec<Option<T>> {
+    indices.each().map(|index| from.get(index?).copied().flatten()).collect()
 }
 
 #[cfg(test)]
@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn what_two_values_share_is_what_is_true_of_both() {
-        let one = Value::of_list(ElementType::Int64, vec![Some(1), Some(2)]);
-        let two = Value::of_list(ElementType::Int64, vec![Some(1), Some(3)]);
-        assert_eq!(one.common(&one), one);
-        assert_eq!(one.common(&two), Value::of(Some(ElementType::Int64), Some(vec![Some(2)])));
-        assert_eq!(one.common(&Value::of_shape(vec![])), Value::default());
+        let left = Value::of_list(ElementType::Int64, vec![Some(1), Some(2)]);
+        let right = Value::of_list(ElementType::Int64, vec![Some(1), Some(3)]);
+        assert_eq!(left.common(&left), left);
+        assert_eq!(left.common(&right), Value::of(Some(ElementType::Int64), Some(vec![Some(2)])));
+        assert_eq!(left.common(&Value::of_shape(vec![])), Value::default());
     }
 }

@@ -15,7 +15,7 @@ use crate::proto::{FunctionProto, ModelProto, NodeProto};
 use crate::resolve::ResolvedTensor;
 use crate::shape_error::ShapeError;
 
-/// Values of an integer input in another place: with so much added.
+/// Values of an integer input, in a later value of the graph: with so much added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Origin {
     input: usize,
@@ -109,16 +109,16 @@ impl Walk<'_> {
             return;
         }
         self.depth += 1;
-        for (place, node) in nodes.iter().enumerate() {
+        for (node_index, node) in nodes.iter().enumerate() {
             let given: Vec<Vec<Origin>> = node.input.iter().map(|name| scope.origins(name).to_vec()).collect();
             let results = match self.functions.get(&node.called()).copied() {
-                Some(function) => self.call(function, place, given, scope),
+                Some(function) => self.call(function, node_index, given, scope),
                 None => {
                     let site = Site { node, inputs: node.input.iter().map(|name| scope.value(name)).collect() };
                     self.ask(&site, &given);
                     // Branches and bodies see what is around them; what a body is given in each run is not followed.
                     for (at, graph) in node.graphs().enumerate() {
-                        let Some(inferred) = scope.inferred.inner(place, at) else { continue };
+                        let Some(inferred) = scope.inferred.inner(node_index, at) else { continue };
                         let mut body = Scope { origins: HashMap::new(), inferred, outer: Some(scope) };
                         self.nodes(&graph.node, &mut body);
                     }
@@ -135,11 +135,11 @@ impl Walk<'_> {
     fn call(
         &mut self,
         function: &FunctionProto,
-        place: usize,
+        node_index: usize,
         given: Vec<Vec<Origin>>,
         scope: &Scope<'_>,
     ) -> Vec<Vec<Origin>> {
-        let inner = scope.inferred.inner(place, 0).filter(|_| given.iter().any(|origins| !origins.is_empty()));
+        let inner = scope.inferred.inner(node_index, 0).filter(|_| given.iter().any(|origins| !origins.is_empty()));
         let Some(inferred) = inner else { return Vec::new() };
         let origins = function.input.iter().cloned().zip(given).collect();
         let mut body = Scope { origins, inferred, outer: None };
@@ -176,7 +176,7 @@ impl Walk<'_> {
     }
 }
 
-/// A range before a constant is added; without negative values where there are others.
+/// A range before a constant is added; without negative values where there are any non-negative ones.
 fn shifted(range: &Range<i64>, shift: i64) -> Range<i64> {
     let (start, end) = (range.start.saturating_sub(shift), range.end.saturating_sub(shift));
     if end > 0 { start.max(0)..end } else { start..end }
@@ -307,7 +307,7 @@ impl Site<'_> {
 
     /// What of its inputs' integers its outputs have, as they are or with a constant added.
     fn kept(&self, given: &[Vec<Origin>]) -> Vec<Origin> {
-        let of = |index: usize| given.get(index).cloned().unwrap_or_default();
+        let origins_of = |index: usize| given.get(index).cloned().unwrap_or_default();
         let constant = |index: usize| match self.integers(index) {
             Some([only]) => *only,
             _ => None,
@@ -319,18 +319,18 @@ impl Site<'_> {
         match self.node.op_type() {
             "Cast" => {
                 let to = self.node.int("to").and_then(|code| i32::try_from(code).ok()).map(ElementType::from_code);
-                if to.as_ref().is_some_and(is_integer) { of(0) } else { Vec::new() }
+                if to.as_ref().is_some_and(is_integer) { origins_of(0) } else { Vec::new() }
             }
             "Identity" | "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" | "Transpose" | "Expand" | "Slice"
             | "Tile" | "Gather" | "GatherElements" | "GatherND" | "Pad" | "Split" | "ReverseSequence" | "Compress" => {
-                of(0)
+                origins_of(0)
             }
             "Concat" => given.concat(),
             // What is negative is mended in the other branch: `where(ids < 0, ids + rows, ids)`.
-            "Where" => [of(1), of(2)].concat().into_iter().filter(|origin| origin.shift == 0).collect(),
-            "Add" if of(1).is_empty() => shifted(of(0), constant(1)),
-            "Add" if of(0).is_empty() => shifted(of(1), constant(0)),
-            "Sub" if of(1).is_empty() => shifted(of(0), constant(1).and_then(i64::checked_neg)),
+            "Where" => [origins_of(1), origins_of(2)].concat().into_iter().filter(|origin| origin.shift == 0).collect(),
+            "Add" if origins_of(1).is_empty() => shifted(origins_of(0), constant(1)),
+            "Add" if origins_of(0).is_empty() => shifted(origins_of(1), constant(0)),
+            "Sub" if origins_of(1).is_empty() => shifted(origins_of(0), constant(1).and_then(i64::checked_neg)),
             _ => Vec::new(),
         }
     }
@@ -431,17 +431,20 @@ mod tests {
 
     #[test]
     fn indices_divisors_and_sizes_get_valid_values() {
-        let one = |operator: &str, nodes: &[&str], inputs: &str| {
+        let range_of = |operator: &str, nodes: &[&str], inputs: &str| {
             ranges(inputs, vec![table(5)], vec![node(operator, nodes, &["y"], vec![])])
         };
-        assert_eq!(one("Gather", &["past", "idx"], "past[1,2] idx:int64[1]"), "- 0..1");
-        assert_eq!(one("Mod", &["a", "b"], "a:int64[3] b:int64[3]"), "- 1..3");
-        assert_eq!(one("GatherND", &["table", "i"], "i:int64[3,2]"), "0..2");
-        assert_eq!(one("Reshape", &["table", "s"], "s:int64[2]"), "0..1");
-        assert_eq!(one("Reshape", &["table", "s"], "s:int64[1]"), "10..11");
-        assert_eq!(one("Expand", &["table", "s"], "s:int64[2]"), "1..2");
-        assert_eq!(one("Slice", &["table", "a", "b"], "a:int64[1] b:int64[1]"), format!("0..1 {END}..{}", END + 1));
-        assert_eq!(one("Unsqueeze", &["table", "a"], "a:int64[1]"), "0..1");
+        assert_eq!(range_of("Gather", &["past", "idx"], "past[1,2] idx:int64[1]"), "- 0..1");
+        assert_eq!(range_of("Mod", &["a", "b"], "a:int64[3] b:int64[3]"), "- 1..3");
+        assert_eq!(range_of("GatherND", &["table", "i"], "i:int64[3,2]"), "0..2");
+        assert_eq!(range_of("Reshape", &["table", "s"], "s:int64[2]"), "0..1");
+        assert_eq!(range_of("Reshape", &["table", "s"], "s:int64[1]"), "10..11");
+        assert_eq!(range_of("Expand", &["table", "s"], "s:int64[2]"), "1..2");
+        assert_eq!(
+            range_of("Slice", &["table", "a", "b"], "a:int64[1] b:int64[1]"),
+            format!("0..1 {END}..{}", END + 1)
+        );
+        assert_eq!(range_of("Unsqueeze", &["table", "a"], "a:int64[1]"), "0..1");
         let joined = vec![
             node("Concat", &["n", "five"], &["shape"], vec![AttributeProto::of_int("axis", 0)]),
             node("Reshape", &["table", "shape"], &["y"], vec![]),

@@ -64,7 +64,7 @@ impl Interface {
         match resolve_guessing(&self.signature, asked, &usual_size) {
             Err(ShapeError::FreeDimensions { .. }) => {
                 let guesses = sizes::guesses(graph, &self.signature, asked);
-                resolve_guessing(&self.signature, asked, &|open| guesses.of(open))
+                resolve_guessing(&self.signature, asked, &|open| guesses.size_of(open))
             }
             Ok(mut resolved) => {
                 if let Some(misfit) = sizes::misfit(graph, &self.signature, &resolved.tensors) {

@@ -3,9 +3,9 @@
 //! Input: a graph, and inputs. Output: sizes to propose for what is open, or the first size that a node cannot take.
 //! Deliberately absent: what each operator demands (`infer`).
 //!
-//! The inference of shapes has numbers only. So that a number tells where it comes from, every dimension that is open gets
-//! a prime of its own, larger than what models have: a node that gets 10007 channels and wants 4 says that this dimension
-//! has to be 4, and one that gets 8 x 10007 and wants 96 that it has to be 12.
+//! The inference of shapes has numbers only. So that a number shows where it comes from, every dimension that is open
+//! gets a prime of its own, larger than what models have: a node that gets 10007 channels and wants 4 says that this
+//! dimension has to be 4, and one that gets 8 x 10007 and wants 96 that it has to be 12.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -38,15 +38,15 @@ const USUAL_IMAGES: [u64; 30] = [
 enum Symbol {
     Batch,
     Name(String),
-    Place(String, usize),
+    InputAxis(String, usize),
 }
 
 impl Symbol {
     fn of(open: Open<'_>) -> Self {
-        match (open.key, open.name, open.place) {
+        match (open.key, open.name, open.input_axis) {
             (Some(BATCH), ..) => Symbol::Batch,
             (_, Some(name), _) => Symbol::Name(name.to_owned()),
-            (_, None, (tensor, index)) => Symbol::Place(tensor.to_owned(), index),
+            (_, None, (tensor, index)) => Symbol::InputAxis(tensor.to_owned(), index),
         }
     }
 }
@@ -57,7 +57,7 @@ pub(super) struct Guesses(BTreeMap<Symbol, u64>);
 
 impl Guesses {
     /// The size that the weights fix, else the usual one.
-    pub(super) fn of(&self, open: Open<'_>) -> u64 {
+    pub(super) fn size_of(&self, open: Open<'_>) -> u64 {
         self.0.get(&Symbol::of(open)).copied().unwrap_or_else(|| usual_size(open))
     }
 }
@@ -65,7 +65,7 @@ impl Guesses {
 /// Sizes for what `asked` leaves open, with which no node of the graph gets what it cannot take, as far as they are found.
 pub(super) fn guesses(graph: &ModelProto, signature: &Signature, asked: Asked<'_>) -> Guesses {
     let misfits = |guesses: &Guesses| {
-        let tensors = propose(signature, asked, &|open| guesses.of(open)).unwrap_or_default();
+        let tensors = propose(signature, asked, &|open| guesses.size_of(open)).unwrap_or_default();
         unmet(graph, &tensors)
     };
     let mut guesses = Guesses::default();
@@ -75,10 +75,10 @@ pub(super) fn guesses(graph: &ModelProto, signature: &Signature, asked: Asked<'_
             break;
         }
         let primes = Primes::default();
-        let probe = |open: Open<'_>| guesses.0.get(&Symbol::of(open)).copied().unwrap_or_else(|| primes.of(open));
+        let probe = |open: Open<'_>| guesses.0.get(&Symbol::of(open)).copied().unwrap_or_else(|| primes.size_of(open));
         let tensors = propose(signature, asked, &probe).unwrap_or_default();
         let demands = unmet(graph, &tensors);
-        let is_found = |demand: &&Demand| found.iter().any(|misfit| is_same_place(misfit, demand));
+        let is_found = |demand: &&Demand| found.iter().any(|misfit| is_same_demand(misfit, demand));
         let solved: Vec<(Symbol, u64)> =
             demands.iter().filter(is_found).filter_map(|demand| primes.solve(demand)).collect();
         if !solved.is_empty() {
@@ -106,9 +106,9 @@ pub(super) fn misfit(graph: &ModelProto, signature: &Signature, tensors: &[Resol
     let primes = Primes::default();
     let asked = unmet(graph, &probed(signature, tensors, &primes));
     let traced = found.iter().find_map(|misfit| {
-        let demand = asked.iter().find(|demand| is_same_place(misfit, demand))?;
+        let demand = asked.iter().find(|demand| is_same_demand(misfit, demand))?;
         let (symbol, size) = primes.solve(demand)?;
-        Some((misfit, place_of(&symbol, signature)?, size))
+        Some((misfit, first_axis_of(&symbol, signature)?, size))
     });
     let problem = |misfit: &Demand, open: Option<MisfitDimension>| {
         ShapeError::Misfit(Box::new(Misfit {
@@ -131,15 +131,15 @@ pub(super) fn misfit(graph: &ModelProto, signature: &Signature, tensors: &[Resol
     })
 }
 
-/// The inputs with a prime in place of every size that the file leaves open.
+/// The inputs with a prime for every size that the file leaves open.
 fn probed(signature: &Signature, tensors: &[ResolvedTensor], primes: &Primes) -> Vec<ResolvedTensor> {
     let probe = |tensor: &ResolvedTensor| {
         let declared = signature.inputs.iter().find(|input| input.name == tensor.name);
         let mut probed = tensor.clone();
         for (index, dimension) in declared.map(|input| input.dimensions()).unwrap_or_default().iter().enumerate() {
-            let open = Open { name: dimension.name(), place: (&tensor.name, index), key: None };
+            let open = Open { name: dimension.name(), input_axis: (&tensor.name, index), key: None };
             if let (Some(size), Dimension::Named(_) | Dimension::Unknown) = (probed.shape.get_mut(index), dimension) {
-                *size = primes.of(open);
+                *size = primes.size_of(open);
             }
         }
         probed
@@ -147,10 +147,10 @@ fn probed(signature: &Signature, tensors: &[ResolvedTensor], primes: &Primes) ->
     tensors.iter().map(probe).collect()
 }
 
-/// Where a dimension is in the file first, with its name.
-fn place_of(symbol: &Symbol, signature: &Signature) -> Option<(String, usize, Option<String>)> {
+/// The first input and axis of the file that have a dimension, with its name.
+fn first_axis_of(symbol: &Symbol, signature: &Signature) -> Option<(String, usize, Option<String>)> {
     match symbol {
-        Symbol::Place(tensor, index) => Some((tensor.clone(), *index, None)),
+        Symbol::InputAxis(tensor, index) => Some((tensor.clone(), *index, None)),
         Symbol::Name(name) => signature.inputs.iter().find_map(|input| {
             let index = input.dimensions().iter().position(|dimension| dimension.name() == Some(name))?;
             Some((input.name.clone(), index, Some(name.clone())))
@@ -160,8 +160,8 @@ fn place_of(symbol: &Symbol, signature: &Signature) -> Option<(String, usize, Op
 }
 
 /// Whether two demands are one, met with different sizes.
-fn is_same_place(one: &Demand, other: &Demand) -> bool {
-    (&one.node, &one.value, one.axis, &one.by) == (&other.node, &other.value, other.axis, &other.by)
+fn is_same_demand(left: &Demand, right: &Demand) -> bool {
+    (&left.node, &left.value, left.axis, &left.by) == (&right.node, &right.value, right.axis, &right.by)
 }
 
 /// The primes that stand for dimensions.
@@ -169,7 +169,7 @@ fn is_same_place(one: &Demand, other: &Demand) -> bool {
 struct Primes(RefCell<BTreeMap<Symbol, u64>>);
 
 impl Primes {
-    fn of(&self, open: Open<'_>) -> u64 {
+    fn size_of(&self, open: Open<'_>) -> u64 {
         let mut known = self.0.borrow_mut();
         let least = LEAST_PRIME + PRIME_GAP * known.len() as u64;
         *known.entry(Symbol::of(open)).or_insert_with(|| prime_from(least))
@@ -199,8 +199,8 @@ impl Primes {
         match demand.wants {
             Wants::Size(size) => match (has, self.trace(size)) {
                 // Two dimensions that have to be alike: the other one follows the batch.
-                (Some(one), Some(two)) if (one.times, one.more) == (two.times, two.more) => {
-                    match (one.symbol, two.symbol) {
+                (Some(left), Some(right)) if (left.times, left.more) == (right.times, right.more) => {
+                    match (left.symbol, right.symbol) {
                         (Symbol::Batch, other) | (other, Symbol::Batch) => Some((other, 1)),
                         _ => None,
                     }
@@ -242,8 +242,8 @@ fn prime_from(least: u64) -> u64 {
     (least..2 * least).find(is_prime).unwrap_or(least)
 }
 
-fn greatest_common_divisor(one: u64, two: u64) -> u64 {
-    if two == 0 { one } else { greatest_common_divisor(two, one % two) }
+fn greatest_common_divisor(left: u64, right: u64) -> u64 {
+    if right == 0 { left } else { greatest_common_divisor(right, left % right) }
 }
 
 #[cfg(test)]
@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// What is proposed where nothing is said, or why these sizes do not fit.
-    fn told(interface: &Interface, dimensions: &[(&str, u64)]) -> String {
+    fn proposed(interface: &Interface, dimensions: &[(&str, u64)]) -> String {
         match interface.resolve(point(dimensions, &[]).asked(), |_| true) {
             Ok(resolved) => format!("{:?}", resolved.tensors.iter().map(|tensor| &tensor.shape).collect::<Vec<_>>()),
             Err(problem) => format!("{problem}: {}", problem.remedy()),
@@ -278,7 +278,7 @@ mod tests {
 
     #[track_caller]
     fn proposes(interface: &Interface, expected: &str) {
-        let text = told(interface, &[]);
+        let text = proposed(interface, &[]);
         assert!(text.ends_with(&format!("for example `inputs: {expected}`")), "{text}");
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let list = |name: &str, value: i64| TensorProto::of_integers(name, &[1], &[value]);
         let weights = || vec![weight("p", &[1, 512, 48]), list("zero", 0), list("one", 1)];
         proposes(&interface("x[N,s,h]", weights(), cut.clone()), "{ batch: 1, h: 48, s: 128 }");
-        let long = told(&interface("x[N,s,h]", weights(), cut), &[("batch", 1), ("s", 600), ("h", 48)]);
+        let long = proposed(&interface("x[N,s,h]", weights(), cut), &[("batch", 1), ("s", 600), ("h", 48)]);
         assert!(long.starts_with("`s` (dimension 1 of `x`) is 600, and `cut` of Add asks for 512"), "{long}");
     }
 
@@ -360,8 +360,8 @@ mod tests {
         assert!(unet.resolve(point(&[], &[("x", &[1, 4, 8, 8])]).asked(), |_| true).is_ok());
         let pair = vec![node("Add", &["a", "b"], &["y"], vec![])];
         let pair = interface("a[N,s] b[N,t]", vec![], pair);
-        assert_eq!(told(&pair, &[("batch", 1), ("s", 7), ("t", 7)]), "[[1, 7], [1, 7]]");
-        assert!(told(&pair, &[("batch", 1), ("s", 7), ("t", 8)]).contains("`b` asks for 8"));
+        assert_eq!(proposed(&pair, &[("batch", 1), ("s", 7), ("t", 7)]), "[[1, 7], [1, 7]]");
+        assert!(proposed(&pair, &[("batch", 1), ("s", 7), ("t", 8)]).contains("`b` asks for 8"));
     }
 
     #[test]

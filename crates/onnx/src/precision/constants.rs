@@ -1,7 +1,7 @@
 //! Constants brought into one form: initialisers.
 //!
 //! Input: a model that keeps weights in `Constant` nodes, or makes them of other weights by `Cast`, `Concat`, `Mul` and
-//! whatever else `infer::evaluate` knows. Output: the same model with initialisers in their place, as ONNX Runtime has
+//! whatever else `infer::evaluate` knows. Output: the same model with initialisers instead, as ONNX Runtime has
 //! it after loading. Deliberately absent: `Transpose` of two dimensions, which the conversions look through, because a
 //! weight that is read both ways should be stored once; and what would make the file larger for nothing.
 
@@ -47,8 +47,8 @@ pub(crate) fn settle_constants(model: &mut ModelProto, wanting: &[&str]) -> Resu
     Ok(())
 }
 
-/// Computes weights of at least so many elements that nodes make of others, where the file does not grow by it; gives how
-/// many nodes are gone.
+/// Computes weights of at least so many elements that nodes make of other weights, where the file does not grow by it;
+/// gives how many nodes are gone.
 ///
 /// # Errors
 ///
@@ -204,7 +204,7 @@ pub(super) fn is_exchange(node: &NodeProto) -> bool {
 struct Wanted<'a> {
     /// Those that these operators read, if the file grows by it.
     operators: &'a [&'a str],
-    /// All others from so many elements on, if it does not.
+    /// All constants from so many elements on, if it does not.
     elements: usize,
 }
 
@@ -214,13 +214,13 @@ fn settle_nodes(graph: &mut GraphProto, opset: i64, wanted: Wanted<'_>) -> Resul
     let mut readers: HashMap<String, u64> = HashMap::new();
     nodes.iter().for_each(|node| count_readers(node, &mut readers));
     graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
-    let places = graph.initializer.iter().enumerate().map(|(place, tensor)| (tensor.name().to_owned(), place));
-    let places = places.collect();
+    let weight_indices = graph.initializer.iter().enumerate().map(|(index, tensor)| (tensor.name().to_owned(), index));
+    let weight_indices = weight_indices.collect();
     let held = graph.initializer.iter().chain(nodes.iter().filter_map(|node| node.tensor("value")));
     let held = held.map(bytes_of).fold(0, u64::saturating_add);
     let most = held.saturating_mul(2).saturating_add(MOST_GROWTH);
     let weights = &mut graph.initializer;
-    let mut constants = Constants { weights, places, readers, held, most, opset, least: wanted.elements };
+    let mut constants = Constants { weights, weight_indices, readers, held, most, opset, least: wanted.elements };
     for (node, folding) in nodes.into_iter().zip(foldings) {
         let is_folded = match folding {
             Some(folding) => constants.fold(&node, folding)?,
@@ -274,7 +274,7 @@ fn bytes_of(tensor: &TensorProto) -> u64 {
 
 struct Constants<'a> {
     weights: &'a mut Vec<TensorProto>,
-    places: HashMap<String, usize>,
+    weight_indices: HashMap<String, usize>,
     readers: HashMap<String, u64>,
     /// Bytes of all constants.
     held: u64,
@@ -286,19 +286,22 @@ struct Constants<'a> {
 }
 
 impl Constants<'_> {
-    /// Puts initialisers in the place of a node; whether that could be done.
+    /// Replaces a node by initialisers; returns whether that could be done.
     fn fold(&mut self, node: &NodeProto, folding: Folding) -> Result<bool, TensorError> {
-        let place = |name: &String| if name.is_empty() { Some(None) } else { self.places.get(name).copied().map(Some) };
-        let Some(places) = node.input.iter().map(place).collect::<Option<Vec<_>>>() else { return Ok(false) };
+        let weight_index =
+            |name: &String| if name.is_empty() { Some(None) } else { self.weight_indices.get(name).copied().map(Some) };
+        let Some(weight_indices) = node.input.iter().map(weight_index).collect::<Option<Vec<_>>>() else {
+            return Ok(false);
+        };
         let tensors: Vec<Option<&TensorProto>> =
-            places.iter().map(|place| place.map(|place| &self.weights[place])).collect();
+            weight_indices.iter().map(|weight| weight.map(|index| &self.weights[index])).collect();
         let is_matrix = tensors.first().copied().flatten().is_some_and(|tensor| tensor.dims.len() == 2);
         if is_exchange(node) && is_matrix && !folding.is_read_on {
             return Ok(false);
         }
         let last_read: HashSet<usize> =
-            places.iter().flatten().copied().filter(|place| self.is_last(node, *place)).collect();
-        let freed: u64 = last_read.iter().map(|place| bytes_of(&self.weights[*place])).sum();
+            weight_indices.iter().flatten().copied().filter(|index| self.is_last(node, *index)).collect();
+        let freed: u64 = last_read.iter().map(|index| bytes_of(&self.weights[*index])).sum();
         let most = match (node.op_type(), folding.is_wanted) {
             // It is there already.
             ("Constant", _) => u64::MAX,
@@ -308,36 +311,36 @@ impl Constants<'_> {
         };
         let Some(outputs) = evaluate(node, self.opset, &tensors, most)? else { return Ok(false) };
         // A large weight that is there is worth more than a small one, or its integers, computed from it.
-        let is_large = |place: &usize| self.weights[*place].elements().is_ok_and(|elements| elements >= self.least);
+        let is_large = |index: &usize| self.weights[*index].elements().is_ok_and(|elements| elements >= self.least);
         let is_worth_it = folding.is_read_on && !last_read.iter().any(is_large);
         if self.least > 0 && !is_worth_it && !outputs.iter().all(|output| output.is_weight_from(self.least as u64)) {
             return Ok(false);
         }
         for (name, output) in node.output.iter().zip(outputs).filter(|(name, _)| !name.is_empty()) {
-            let Some(tensor) = self.tensor(output, places.first().copied().flatten(), &last_read, most) else {
+            let Some(tensor) = self.tensor(output, weight_indices.first().copied().flatten(), &last_read, most) else {
                 return Ok(false);
             };
             if node.op_type() != "Constant" {
                 self.held = self.held.saturating_add(bytes_of(&tensor));
             }
-            self.places.insert(name.clone(), self.weights.len());
+            self.weight_indices.insert(name.clone(), self.weights.len());
             self.weights.push(TensorProto { name: Some(name.clone()), ..tensor });
         }
         for name in node.input.iter().filter(|name| !name.is_empty()) {
             self.readers.entry(name.clone()).and_modify(|readers| *readers = readers.saturating_sub(1));
         }
-        for place in last_read {
-            self.held = self.held.saturating_sub(bytes_of(&self.weights[place]));
-            drop_content(&mut self.weights[place]);
+        for index in last_read {
+            self.held = self.held.saturating_sub(bytes_of(&self.weights[index]));
+            drop_content(&mut self.weights[index]);
         }
         Ok(true)
     }
 
     /// Whether nothing reads an initialiser once the node is gone.
-    fn is_last(&self, node: &NodeProto, place: usize) -> bool {
-        let name = self.weights[place].name();
-        let own = node.input.iter().filter(|input| *input == name).count() as u64;
-        self.readers.get(name).is_some_and(|readers| *readers == own)
+    fn is_last(&self, node: &NodeProto, index: usize) -> bool {
+        let name = self.weights[index].name();
+        let reads = node.input.iter().filter(|input| *input == name).count() as u64;
+        self.readers.get(name).is_some_and(|readers| *readers == reads)
     }
 
     /// A new tensor, or the content of the first input in another shape: moved where nothing else reads it.
@@ -348,12 +351,12 @@ impl Constants<'_> {
         last_read: &HashSet<usize>,
         most: u64,
     ) -> Option<TensorProto> {
-        let (shape, place) = match output {
+        let (shape, index) = match output {
             Evaluated::Made(tensor) => return Some(*tensor),
             Evaluated::Same(shape) => (shape, first?),
         };
-        let from = &mut self.weights[place];
-        let tensor = match last_read.contains(&place) {
+        let from = &mut self.weights[index];
+        let tensor = match last_read.contains(&index) {
             true => {
                 // Nothing is counted as freed twice.
                 self.held = self.held.saturating_sub(bytes_of(from));
@@ -374,7 +377,7 @@ fn drop_content(tensor: &mut TensorProto) -> TensorProto {
 }
 
 /// An axis counted from the front.
-pub(crate) fn place(axis: i64, rank: usize) -> Option<usize> {
+pub(crate) fn axis_index(axis: i64, rank: usize) -> Option<usize> {
     let axis = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
     usize::try_from(axis).ok().filter(|axis| *axis < rank)
 }

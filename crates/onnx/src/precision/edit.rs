@@ -46,7 +46,7 @@ pub(crate) struct Editor {
 }
 
 impl Editor {
-    /// Takes a graph over, and returns its nodes beside.
+    /// Takes a graph over, and returns its nodes separately.
     pub(crate) fn new(mut graph: GraphProto) -> (Self, Vec<NodeProto>) {
         let nodes = std::mem::take(&mut graph.node);
         let weights = graph.initializer.iter().enumerate().map(|(index, tensor)| (tensor.name().to_owned(), index));
@@ -138,7 +138,7 @@ impl Editor {
         name
     }
 
-    /// Adds a node behind all others so far.
+    /// Adds a node behind all nodes so far.
     pub(crate) fn push(&mut self, node: NodeProto) {
         self.count(&node);
         self.nodes.push(node);
@@ -190,7 +190,7 @@ impl Editor {
     }
 }
 
-/// Nodes none of whose outputs is read, which in turn may be all that read others.
+/// Nodes none of whose outputs is read, which in turn may be the only readers of other nodes.
 fn drop_dead_nodes(nodes: &mut Vec<NodeProto>, graph: &GraphProto) {
     let mut read: HashSet<String> = graph.output.iter().map(|output| output.name().to_owned()).collect();
     let mut alive = vec![false; nodes.len()];

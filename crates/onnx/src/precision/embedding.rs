@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use half::f16;
 
-use super::constants::place;
+use super::constants::axis_index;
 use super::edit::{Editor, Weight};
 use super::report::ConversionReport;
 use super::scales::{UNUSUAL_WEIGHT, quantize_channels};
@@ -64,7 +64,7 @@ pub(crate) enum Lookup {
     NotConcerned,
 }
 
-/// Weights in the order of the file, with one scale for each place of their first dimension.
+/// Weights in the order of the file, with one scale for each index of their first dimension.
 #[derive(Debug)]
 pub(crate) struct Tables {
     stored: HashMap<String, Stored>,
@@ -121,7 +121,7 @@ impl Tables {
             return Ok(Lookup::Kept("its table is small"));
         }
         let rank = form.shape.len();
-        if weight.is_transposed || rank < 2 || place(node.int("axis").unwrap_or(0), rank) != Some(0) {
+        if weight.is_transposed || rank < 2 || axis_index(node.int("axis").unwrap_or(0), rank) != Some(0) {
             return Ok(Lookup::Kept("it does not take rows of a table"));
         }
         let Some(rows) = self.rows(editor, report, &weight.name)? else {

@@ -60,7 +60,7 @@ struct Folding {
     nodes: Vec<NodeProto>,
     /// Which node makes a value.
     makers: HashMap<String, usize>,
-    /// Dimensions of a value, where a convolution in front tells.
+    /// Dimensions of a value, where a convolution in front shows them.
     ranks: HashMap<String, usize>,
 }
 
@@ -169,9 +169,9 @@ impl Folding {
     /// The other operand of an elementwise node, if it is one constant for each channel.
     fn operand(&self, node: &NodeProto, input: &str, channels: usize) -> Result<Option<Vec<f32>>, TensorError> {
         let [left, right] = &node.input[..] else { return Ok(None) };
-        let other = if left == input { right } else { left };
+        let factor = if left == input { right } else { left };
         let Some(rank) = self.ranks.get(input) else { return Ok(None) };
-        let Some(tensor) = self.editor.tensor(other).filter(|tensor| is_float32(tensor)) else { return Ok(None) };
+        let Some(tensor) = self.editor.tensor(factor).filter(|tensor| is_float32(tensor)) else { return Ok(None) };
         let shape = tensor.shape()?;
         // Shapes are aligned at their ends, where the channel has `rank - 2` dimensions behind it.
         let is_of_channels = shape.len() <= *rank
@@ -179,7 +179,7 @@ impl Folding {
                 .iter()
                 .rev()
                 .enumerate()
-                .all(|(place, size)| *size == 1 || (place + 2 == *rank && *size == channels as u64));
+                .all(|(from_last, size)| *size == 1 || (from_last + 2 == *rank && *size == channels as u64));
         if !is_of_channels {
             return Ok(None);
         }
@@ -278,14 +278,14 @@ mod tests {
     }
 
     fn weights() -> Vec<TensorProto> {
-        let of = |name: &str, values: &[f32]| TensorProto::of_floats(name, &[values.len() as u64], values);
+        let vector = |name: &str, values: &[f32]| TensorProto::of_floats(name, &[values.len() as u64], values);
         vec![
             TensorProto::of_floats("w", &[2, 1, 1, 2], &[1.0, 2.0, 3.0, 4.0]),
-            of("b", &[10.0, 20.0]),
-            of("scale", &[1.0, 6.0]),
-            of("offset", &[0.5, 0.0]),
-            of("mean", &[2.0, 0.0]),
-            of("variance", &[4.0, 9.0]),
+            vector("b", &[10.0, 20.0]),
+            vector("scale", &[1.0, 6.0]),
+            vector("offset", &[0.5, 0.0]),
+            vector("mean", &[2.0, 0.0]),
+            vector("variance", &[4.0, 9.0]),
             TensorProto::of_floats("double", &[1, 2, 1, 1], &[2.0, 1.0]),
             TensorProto::of_floats("rows", &[2, 1], &[2.0, 1.0]),
         ]

@@ -22,8 +22,8 @@ impl Keep {
     /// Whether this node stays.
     pub(super) fn keeps(&self, node: &NodeProto) -> bool {
         let names = |word: &String| {
-            let is_it = |operator: &str| operator == node.op_type() || operator == node.name();
-            is_it(word) || *word == node.operator() || raised(word).is_some_and(is_it)
+            let matches = |operator: &str| operator == node.op_type() || operator == node.name();
+            matches(word) || *word == node.operator() || raised(word).is_some_and(matches)
         };
         self.0.iter().any(names)
     }
@@ -74,8 +74,8 @@ impl ModelNames {
         let verb = if unknown.len() == 1 { "matches" } else { "match" };
         let hints = unknown.iter().filter_map(|word| {
             let near = nearest(word, known())?;
-            let of = if unknown.len() == 1 { String::new() } else { format!("for `{word}`, ") };
-            Some(format!("{of}did you mean `{near}`?"))
+            let prefix = if unknown.len() == 1 { String::new() } else { format!("for `{word}`, ") };
+            Some(format!("{prefix}did you mean `{near}`?"))
         });
         let mut hints: Vec<String> = hints.collect();
         if hints.is_empty() {

@@ -98,17 +98,17 @@ mod tests {
     fn model() -> impl Strategy<Value = ModelProto> {
         (prop::collection::vec(node(), 0..8), 7_i64..18, 0_u64..4).prop_map(|(nodes, opset, size)| {
             let value = |name: &str| ValueInfoProto { name: Some(name.to_owned()), ..Default::default() };
-            let of = |name: &str, shape: &[u64]| {
+            let weight = |name: &str, shape: &[u64]| {
                 let elements = shape.iter().product::<u64>() as usize;
                 TensorProto::of_floats(name, shape, &vec![0.5; elements])
             };
             let graph = GraphProto {
                 node: nodes,
                 initializer: vec![
-                    of("w1", &[size]),
-                    of("w2", &[size, 2]),
-                    of("w3", &[2, 1, size]),
-                    of("w4", &[128, 130]),
+                    weight("w1", &[size]),
+                    weight("w2", &[size, 2]),
+                    weight("w3", &[2, 1, size]),
+                    weight("w4", &[128, 130]),
                     TensorProto::of_integers("i", &[2], &[2, -1]),
                 ],
                 input: vec![value("x")],

@@ -1,7 +1,8 @@
 //! What a conversion did and what it left alone, with reasons.
 //!
-//! Input: what the conversions tell while they work. Output: a [`ConversionReport`], which is stored beside the converted
-//! model and shown to users. Deliberately absent: how good the result is; that is measured on outputs, not guessed.
+//! Input: what the conversions report while they work. Output: a [`ConversionReport`], which is stored next to the
+//! converted model and shown to users. Deliberately absent: how good the result is; that is measured on outputs, not
+//! guessed.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::TensorError;
 use crate::proto::{ModelProto, NodeProto};
 
-/// Labels of nodes that a reason is illustrated with: enough to find the place, few enough to read.
+/// Labels of nodes that a reason is illustrated with: enough to find the part of the model, few enough to read.
 const MOST_EXAMPLES: usize = 3;
 
 /// A converted model with what was done to it.
@@ -170,7 +171,7 @@ fn nodes_of(operator: &str, nodes: u64) -> String {
     format!("{nodes} {} of {operator}", if nodes == 1 { "node" } else { "nodes" })
 }
 
-/// What a model that is quantised in part has beside that.
+/// What else a partly quantised model has.
 fn left_in_float(left: u64) -> String {
     match left {
         0 => String::new(),

@@ -29,7 +29,7 @@ pub(crate) struct Channels {
     pub(crate) scales: Vec<f32>,
 }
 
-/// Why a weight is not quantised whose numbers no scale can tell apart.
+/// Why a weight is not quantised whose numbers no scale can distinguish.
 pub(crate) const UNUSUAL_WEIGHT: &str = "its weight has values that are not finite or beyond 1e18, or none above 1e-35";
 
 /// The largest number of which a square is one too.
@@ -38,13 +38,13 @@ const MOST: f32 = 1e18;
 /// The smallest of which a 127th is a normal number.
 const LEAST: f32 = 2e-36;
 
-/// Whether a scale tells a weight's numbers apart, given the largest of each channel.
+/// Whether a scale distinguishes a weight's numbers, given the largest of each channel.
 pub(crate) fn is_usual(most: &[f32]) -> bool {
     let most = most.iter().copied().fold(0.0, f32::max);
     most == 0.0 || (LEAST..=MOST).contains(&most)
 }
 
-/// Quantises symmetrically with one scale for each place along `axis`; `None` where that cannot be.
+/// Quantises symmetrically with one scale for each index along `axis`; `None` where that cannot be.
 ///
 /// `largest` is the level of the largest value of a channel. A channel of zeros has scale 1.
 pub(crate) fn quantize_channels(values: &[f32], shape: &[u64], axis: usize, largest: u8) -> Option<Channels> {
@@ -84,7 +84,7 @@ const AT_A_TIME: usize = 1 << 16;
 impl Rows {
     /// Rows that a thread works on at a time.
     fn at_a_time(self) -> usize {
-        // Each part has a largest magnitude of every channel, which must be few beside its elements.
+        // Each part has a largest magnitude of every channel, which must be few relative to its elements.
         (AT_A_TIME / self.length.max(1)).max(if self.is_mixed { 32 } else { 1 })
     }
 
@@ -110,9 +110,9 @@ impl Rows {
             }
             is_finite.then_some(most)
         };
-        let larger = |mut one: Vec<f32>, other: Vec<f32>| {
-            one.iter_mut().zip(other).for_each(|(one, other)| *one = one.max(other));
-            Some(one)
+        let larger = |mut left: Vec<f32>, right: Vec<f32>| {
+            left.iter_mut().zip(right).for_each(|(left, right)| *left = left.max(right));
+            Some(left)
         };
         let parts = values.par_chunks(length * at_a_time).enumerate().map(of_part);
         parts.try_reduce(|| vec![0_f32; self.channels], larger)
@@ -138,7 +138,7 @@ impl Rows {
     }
 }
 
-/// A scale that division survives: 1 for zero and for what only denormal numbers can tell from it.
+/// A scale that division survives: 1 for zero and for what only denormal numbers can distinguish from it.
 fn scale_of(scale: f32) -> f32 {
     if scale < f32::MIN_POSITIVE { 1.0 } else { scale }
 }

@@ -51,7 +51,7 @@ fn sparse_value(node: &NodeProto) -> Option<&SparseTensorProto> {
     node.named_attribute("sparse_value").filter(|_| is_constant)?.sparse_tensor.as_deref()
 }
 
-/// `None` where it would be too large, or its form is not the standard's: float32 values, and for each its place in the
+/// `None` where it would be too large, or its form is not the standard's: float32 values, and for each its index in the
 /// flattened tensor or along every dimension.
 fn densified(name: &str, sparse: &SparseTensorProto, most: u64) -> Result<Option<TensorProto>, TensorError> {
     let (Some(values), Some(indices)) = (&sparse.values, &sparse.indices) else { return Ok(None) };
@@ -65,23 +65,25 @@ fn densified(name: &str, sparse: &SparseTensorProto, most: u64) -> Result<Option
         return Ok(None);
     }
     let (values, form, indices) = (values.floats()?, indices.shape()?, indices.integers()?);
-    let places: Option<Vec<u64>> = match form.as_slice() {
-        [_] => indices.iter().map(|place| u64::try_from(*place).ok()).collect(),
+    let flat_indices: Option<Vec<u64>> = match form.as_slice() {
+        [_] => indices.iter().map(|index| u64::try_from(*index).ok()).collect(),
         [_, rank] if *rank > 0 && *rank == shape.len() as u64 => {
-            indices.chunks_exact(shape.len()).map(|place| flat(place, &shape)).collect()
+            indices.chunks_exact(shape.len()).map(|index| flat(index, &shape)).collect()
         }
         _ => None,
     };
-    let is_whole = |places: &Vec<u64>| places.len() == values.len() && places.iter().all(|place| *place < elements);
-    let Some(places) = places.filter(is_whole) else { return Ok(None) };
+    let is_whole = |flat_indices: &Vec<u64>| {
+        flat_indices.len() == values.len() && flat_indices.iter().all(|index| *index < elements)
+    };
+    let Some(flat_indices) = flat_indices.filter(is_whole) else { return Ok(None) };
     let mut dense = vec![0.0; elements as usize];
-    places.iter().zip(values).for_each(|(place, value)| dense[*place as usize] = value);
+    flat_indices.iter().zip(values).for_each(|(index, value)| dense[*index as usize] = value);
     Ok(Some(TensorProto::of_floats(name, &shape, &dense)))
 }
 
-/// The place in the flattened tensor; `None` outside of it.
-fn flat(place: &[i64], shape: &[u64]) -> Option<u64> {
-    place.iter().zip(shape).try_fold(0_u64, |all, (index, size)| {
+/// The index in the flattened tensor; `None` outside of it.
+fn flat(index: &[i64], shape: &[u64]) -> Option<u64> {
+    index.iter().zip(shape).try_fold(0_u64, |all, (index, size)| {
         let index = u64::try_from(*index).ok().filter(|index| index < size)?;
         all.checked_mul(*size)?.checked_add(index)
     })

@@ -188,12 +188,12 @@ impl Raising {
         Ok(())
     }
 
-    fn take_integers_in(&mut self, node: &mut NodeProto, name: &str, place: usize, nodes: &mut Vec<NodeProto>) {
+    fn take_integers_in(&mut self, node: &mut NodeProto, name: &str, input_index: usize, nodes: &mut Vec<NodeProto>) {
         // An empty list of axes meant all of them, as none does now.
         let means_all = |values: &&[i64]| values.is_empty() && matches!(node.op_type(), "Squeeze" | "ReduceSum");
         let values = node.ints(name).filter(|values| !means_all(values));
         let values = values.map(|values| TensorProto::of_integers("", &[values.len() as u64], values));
-        self.take_in(node, name, place, values, nodes);
+        self.take_in(node, name, input_index, values, nodes);
     }
 
     /// A float attribute becomes a constant of the type that the node's first input has, as the standard demands.
@@ -201,7 +201,7 @@ impl Raising {
         &mut self,
         node: &mut NodeProto,
         name: &str,
-        place: usize,
+        input_index: usize,
         scope: &Scope<'_>,
         nodes: &mut Vec<NodeProto>,
     ) -> Result<(), ConversionError> {
@@ -216,16 +216,16 @@ impl Raising {
         };
         let scalar = element.as_ref().and_then(|element| scalar(number, element));
         let scalar = scalar.ok_or_else(|| unsupported(node, &reason()))?;
-        self.take_in(node, name, place, Some(scalar), nodes);
+        self.take_in(node, name, input_index, Some(scalar), nodes);
         Ok(())
     }
 
-    /// An attribute becomes a constant in front of the node, at that place of its inputs.
+    /// An attribute becomes a constant in front of the node, at that index of its inputs.
     fn take_in(
         &mut self,
         node: &mut NodeProto,
         name: &str,
-        place: usize,
+        input_index: usize,
         value: Option<TensorProto>,
         nodes: &mut Vec<NodeProto>,
     ) {
@@ -234,13 +234,13 @@ impl Raising {
         let constant = self.names.fresh(&format!("{}_{name}", node.output.first().map_or("", String::as_str)));
         let attribute = vec![AttributeProto::of_tensor("value", value)];
         nodes.push(NodeProto::of("Constant", &constant, &[], &[&constant], attribute));
-        if node.input.len() <= place {
-            node.input.resize(place + 1, String::new());
+        if node.input.len() <= input_index {
+            node.input.resize(input_index + 1, String::new());
         }
-        node.input[place] = constant;
+        node.input[input_index] = constant;
     }
 
-    /// Up to 8 the scales are an attribute, in 9 an input. None is below 1, so the next place down is read.
+    /// Up to 8 the scales are an attribute, in 9 an input. None is below 1, so the next element down is read.
     fn upsample(
         &mut self,
         node: &mut NodeProto,
@@ -287,7 +287,7 @@ impl Raising {
 
 /// What one graph says of its values.
 struct Known {
-    /// Those with two dimensions, as far as their operator tells.
+    /// Those with two dimensions, as far as their operator shows it.
     flat: HashSet<String>,
     /// How often they are read.
     read: HashMap<String, u64>,
@@ -305,7 +305,7 @@ fn dropout(node: &mut NodeProto, known: &Known) -> Result<(), ConversionError> {
     Ok(())
 }
 
-/// Scales move behind the region of interest, and places are computed as `Upsample` did it.
+/// Scales move behind the region of interest, and coordinates are computed as `Upsample` did it.
 fn resize(node: &mut NodeProto, nearest: &str) {
     node.input.insert(node.input.len().min(1), String::new());
     node.attribute.push(AttributeProto::of_text("coordinate_transformation_mode", "asymmetric"));
@@ -318,12 +318,13 @@ fn is_nearest(node: &NodeProto) -> bool {
     node.text("mode").is_none_or(|mode| mode == "nearest")
 }
 
-/// Where a nearest `Resize` of operator set 10 reads. The standard did not say; ONNX Runtime takes the next place up in a
-/// dimension that shrinks, and the next one down in one that grows. From 11 on an attribute decides for all dimensions.
+/// Where a nearest `Resize` of operator set 10 reads. The standard did not say; ONNX Runtime takes the next element up
+/// in a dimension that shrinks, and the next one down in one that grows. From 11 on an attribute decides for all
+/// dimensions.
 ///
 /// # Errors
 ///
-/// Places between elements in a dimension that shrinks and in one that grows, or scales that nothing is known of.
+/// Coordinates between elements in a dimension that shrinks and in one that grows, or scales that nothing is known of.
 fn nearest_mode(node: &NodeProto, scope: &Scope<'_>) -> Result<&'static str, ConversionError> {
     if !is_nearest(node) {
         return Ok("floor");
@@ -361,11 +362,11 @@ fn grows_by_shape(node: &NodeProto, scope: &Scope<'_>) -> bool {
     before.zip(after).is_some_and(grows)
 }
 
-/// Whether all places that an output element is read from are elements, and not between two: as ONNX Runtime divides, in
-/// single precision, for as many elements as a dimension has in practice.
+/// Whether all coordinates that output elements are read from are elements, and not between two: as ONNX Runtime
+/// divides, in single precision, for as many elements as a dimension has in practice.
 fn is_whole(scale: f32) -> bool {
     const ELEMENTS: u16 = u16::MAX;
-    (0..ELEMENTS).all(|place| (f32::from(place) / scale).fract() == 0.0)
+    (0..ELEMENTS).all(|index| (f32::from(index) / scale).fract() == 0.0)
 }
 
 /// One number in a floating-point type.

@@ -1,4 +1,4 @@
-//! The messages of the ONNX standard as Rust types, made from `onnx.proto` beside this file.
+//! The messages of the ONNX standard as Rust types, made from `onnx.proto` next to this file.
 //!
 //! Input: bytes of an `.onnx` file. Output: [`ModelProto`] and its parts. Deliberately absent: fields that `onnx.proto` does
 //! not name (`unknown` finds them), reflection and text format.

@@ -1,4 +1,4 @@
-//! Which shapes points give to signatures, and why others give none.
+//! Which shapes points give to signatures, and why some give none.
 
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ fn names_that_are_arithmetic_have_the_value_of_it() {
     check("y[s0,3] x[2*s0,3]", &[("batch", 4)], "[4, 3] [8, 3] | the leading dimension = 4");
     check("x[N,(enc//2)+1]", &[("batch", 1), ("enc", 9)], "[1, 5] | the dimension `N` = 1");
     check("x[N,image-height]", &[("batch", 1), ("image-height", 9)], "[1, 9] | the dimension `N` = 1");
-    // Whole shapes say what the others are computed from.
+    // Whole shapes say what all other sizes are computed from.
     sample::check("mask[N,past+1] past[N,past]", &[], &[("past", &[1, 5])], "[1, 6] [1, 5] | the dimension `N` = 1");
 }
 

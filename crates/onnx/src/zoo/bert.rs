@@ -98,15 +98,15 @@ fn mask(builder: &mut Builder, seen: &Value) -> Value {
 /// most, or else inputs would be alike.
 fn embeddings(builder: &mut Builder, tokens: &Value, types: &Value, width: u64) -> Value {
     let tables = [("word", VOCABULARY, 0.04), ("position", POSITIONS, 0.02), ("token_type", TYPES, 0.01)];
-    let [words, places, kinds] = tables.map(|(part, rows, deviation)| {
+    let [words, position_embeddings, kinds] = tables.map(|(part, rows, deviation)| {
         table(builder, &format!("embeddings.{part}_embeddings.weight"), rows, width, deviation)
     });
     let words = embedding(builder, &words, tokens, "embeddings.word_embeddings");
     let kinds = embedding(builder, &kinds, types, "embeddings.token_type_embeddings");
     let positions = positions(builder, tokens);
-    let places = embedding(builder, &places, &positions, "embeddings.position_embeddings");
+    let position_embeddings = embedding(builder, &position_embeddings, &positions, "embeddings.position_embeddings");
     let sum = add(builder, &words, &kinds, "embeddings.add_types");
-    let sum = add(builder, &sum, &places, "embeddings.add_positions");
+    let sum = add(builder, &sum, &position_embeddings, "embeddings.add_positions");
     builder.declare(&sum, &[named("batch"), named("sequence"), Dimension::Fixed(width)]);
     layer_norm(builder, &sum, "embeddings.LayerNorm", EPSILON)
 }

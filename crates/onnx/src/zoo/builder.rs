@@ -1,4 +1,4 @@
-//! A graph that grows node by node, with names, shapes and counts kept beside it.
+//! A graph that grows node by node, with its names, shapes and counts.
 //!
 //! Input: operators with their attributes, and recipes for weights. Output: a [`ModelProto`]. Shapes are those of one item
 //! at the chosen or usual input, because multiply-accumulates are counted with them; in the model, what is dynamic has its name.
@@ -53,8 +53,8 @@ pub(super) struct Builder {
 
 impl Builder {
     /// An empty graph. Each weight has a stream of random numbers of its own, keyed by the graph's name and its own, so
-    /// that a change of one layer leaves the others. Only the first `most_rows` rows of each weight are drawn: a whole
-    /// network is `usize::MAX`, and its dimensions alone are zero.
+    /// that a change of one layer leaves all other layers as they are. Only the first `most_rows` rows of each weight
+    /// are drawn: a whole network is `usize::MAX`, and its dimensions alone are zero.
     pub(super) fn new(name: &str, seed: u64, most_rows: usize) -> Self {
         let graph = GraphProto { name: Some(name.to_owned()), ..Default::default() };
         Builder { graph, seed, most_rows, constants: HashSet::new(), counts: Counts::default(), has_empty: false }
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn constants_are_shared_and_no_weights() {
         let mut builder = Builder::new("test", 1, usize::MAX);
-        let (one, same, whole) = (builder.float(1.0), builder.float(1.0), builder.integer(1));
+        let (first, same, whole) = (builder.float(1.0), builder.float(1.0), builder.integer(1));
         let list = builder.integers(&[1, 2]);
-        assert_eq!((one.name == same.name, one.name == whole.name, list.shape), (true, false, vec![2]));
+        assert_eq!((first.name == same.name, first.name == whole.name, list.shape), (true, false, vec![2]));
         let model = builder.finish("", 1);
         let graph = model.graph.as_ref().unwrap();
         assert_eq!((graph.node.len(), graph.initializer.len(), model.opset("")), (3, 0, Some(OPSET)));

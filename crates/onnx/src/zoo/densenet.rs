@@ -31,8 +31,8 @@ const GROWTH: u64 = 32;
 /// Channels between the two convolutions of a layer.
 const BOTTLENECK: u64 = 4 * GROWTH;
 
-/// Less than that of the others: twice 58 layers hand on what rounding did to all before them, and the pooling between
-/// blocks leaves of that, which is alike everywhere, more than of the image.
+/// Less than that of the other networks: twice 58 layers hand on what rounding did to all before them, and the pooling
+/// between blocks leaves of that, which is alike everywhere, more than of the image.
 const LOGIT_DEVIATION: f64 = 0.2;
 
 fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {

@@ -50,11 +50,11 @@ fn network(builder: &mut Builder) {
     let tokens = builder.input("input_ids", &ElementType::Int64, &[batch, sequence]);
     let pasts: Vec<[Value; 2]> = (0..LAYERS).map(|number| past(builder, number)).collect();
     let words = table(builder, "transformer.wte.weight", VOCABULARY, WIDTH, EMBEDDING_DEVIATION);
-    let places = table(builder, "transformer.wpe.weight", POSITIONS, WIDTH, EMBEDDING_DEVIATION);
+    let position_embeddings = table(builder, "transformer.wpe.weight", POSITIONS, WIDTH, EMBEDDING_DEVIATION);
     let (positions, mask) = positions_and_mask(builder, &tokens, &pasts[0][0]);
     let word = embedding(builder, &words, &tokens, "transformer.wte");
-    let place = embedding(builder, &places, &positions, "transformer.wpe");
-    let mut x = add(builder, &word, &place, "transformer.embeddings");
+    let position = embedding(builder, &position_embeddings, &positions, "transformer.wpe");
+    let mut x = add(builder, &word, &position, "transformer.embeddings");
     builder.declare(&x, &[named("batch"), named("sequence"), Dimension::Fixed(WIDTH)]);
     let mut presents = Vec::new();
     for (number, past) in pasts.iter().enumerate() {

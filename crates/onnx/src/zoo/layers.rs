@@ -68,7 +68,8 @@ fn filters(builder: &mut Builder, x: &Value, name: &str, conv: Conv, deviation: 
     weight.with_channels(scales.into_iter().map(Moments::centred).collect())
 }
 
-/// What a filter over one channel meets beside its mean is less than the channel's deviation, because neighbours are alike.
+/// Within its window a filter over one channel meets a smaller deviation from the mean than the channel's, because adjacent
+/// pixels are alike.
 const ALIKE_NEIGHBOURS: f64 = 0.945;
 
 /// The attributes of a square convolution.
@@ -89,8 +90,8 @@ fn spatial(x: &Value, channels: u64, stride: u64) -> [u64; 4] {
 
 /// Normalisation with running statistics near those of its input; what comes out has the given moments, near enough.
 ///
-/// Near enough, and no nearer, because no two trained channels are alike; but what tells channels apart tells no images
-/// apart, so it must stay small, or every image would have the same class.
+/// Near enough, and no nearer, because no two trained channels are alike; but what distinguishes channels does not
+/// distinguish images, so it must stay small, or every image would have the same class.
 pub(super) fn batch_norm(builder: &mut Builder, x: &Value, name: &str, wanted: Moments) -> Value {
     let shape = [x.shape[1]];
     let Moments { mean, deviation } = wanted;
@@ -199,18 +200,19 @@ pub(super) fn pooled_classifier(builder: &mut Builder, x: &Value, name: &str, cl
 }
 
 /// `[n, c]` to the output `logits`, `[batch, classes]`: up to this standard deviation, those of one image differ from
-/// those of others.
+/// those of other images.
 pub(super) fn classifier(builder: &mut Builder, x: &Value, name: &str, classes: u64, deviation: f64) {
     let logits = gemm(builder, x, name, classes, [deviation, LARGEST_CLASS_BIAS]);
     builder.output(&logits, "logits", &[Dimension::Named("batch".to_owned()), Dimension::Fixed(classes)]);
 }
 
-/// How far the logits of one image are from those of others, as [`classifier`] takes it.
+/// How far the logits of one image are from those of other images, as [`classifier`] takes it.
 ///
-/// Little, because images of noise differ by chance alone. What tells them apart is a small part of the pooled features,
-/// of which rounding changes the whole: if it were scaled up to all the spread that trained logits have, so were the
-/// errors. The price: the cosine between the logits of two images is 0.98 to 0.99, so it hardly tells wrong outputs from
-/// right ones. The share of elements that are close does: with the tolerances of bf16 it is a half at most.
+/// Little, because images of noise differ by chance alone. What distinguishes them is a small part of the pooled
+/// features, of which rounding changes the whole: if it were scaled up to all the spread that trained logits have, so
+/// were the errors. The price: the cosine between the logits of two images is 0.98 to 0.99, so it hardly distinguishes
+/// wrong outputs from right ones. The share of elements that are close does: with the tolerances of bf16 it is a half
+/// at most.
 pub(super) const LOGIT_DEVIATION: f64 = 0.4;
 
 /// The rest of the spread: logits that all images have in common. With it their standard deviation is about 1.75; those of

@@ -53,7 +53,7 @@ pub struct Architecture {
     pub macs: u64,
     /// The usual input, as text.
     pub input: &'static str,
-    /// Classes unless others are set; `None` where the network is no classifier.
+    /// Classes unless the specification sets another number; `None` where the network is no classifier.
     pub classes: Option<u32>,
     /// The images that it takes; `None` where it takes none.
     pub image: Option<Image>,
@@ -108,7 +108,7 @@ pub fn architectures() -> &'static [Architecture] {
 }
 
 /// The architecture of a network that a specification names.
-pub fn of(network: Network) -> &'static Architecture {
+pub fn architecture_of(network: Network) -> &'static Architecture {
     architecture(network.name()).expect("every network has its architecture, as a test checks")
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Moments {
     pub(super) deviation: f64,
 }
 
-/// Of the largest of nine neighbours: nine normal numbers would give 1.49 and 0.60, but neighbours are alike.
+/// Of the largest of nine adjacent values: nine normal numbers would give 1.49 and 0.60, but adjacent values are alike.
 const LARGEST_OF_NINE: Moments = Moments { mean: 1.45, deviation: 0.66 };
 
 impl Moments {
@@ -29,8 +29,8 @@ impl Moments {
     /// So far above zero that rectification leaves most as it is, and perturbations hardly grow.
     pub(super) const OPEN: Self = Moments { mean: 1.0, deviation: 1.0 };
 
-    /// Before rectification and pooling, which makes much of the mean: the largest of neighbours has a larger one, and the
-    /// mean of neighbours a smaller deviation beside it.
+    /// Before rectification and pooling, which makes much of the mean: the largest of adjacent values has a larger one,
+    /// and their mean has a smaller deviation relative to it.
     pub(super) const POOLED: Self = Moments { mean: -0.5, deviation: 1.0 };
 
     /// What a residual branch adds to its input: little, as training leaves it, so that neither the sum nor what rounding
@@ -79,7 +79,7 @@ impl Moments {
         Moments { mean: self.mean * factor, deviation: self.deviation * factor }
     }
 
-    /// Of the largest of nine neighbours.
+    /// Of the largest of nine adjacent values.
     pub(super) fn largest_of_nine(self) -> Self {
         let largest = LARGEST_OF_NINE.times(self.deviation);
         Moments { mean: self.mean + largest.mean, ..largest }
@@ -90,7 +90,7 @@ impl Moments {
         Moments { deviation: 0.27 * self.deviation, ..self }
     }
 
-    /// Of the mean of four neighbours, of which rectification before left a few that stand alone.
+    /// Of the mean of four adjacent values, of which rectification before left a few that stand alone.
     pub(super) fn mean_of_four(self) -> Self {
         Moments { deviation: 0.5 * self.deviation, ..self }
     }
@@ -109,17 +109,17 @@ mod tests {
     use statistics::random::Xoshiro256PlusPlus;
 
     /// Of many numbers.
-    fn seen(of: impl Fn(f64) -> f64) -> Moments {
+    fn seen(function: impl Fn(f64) -> f64) -> Moments {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let values: Vec<f64> = (0..20_000).map(|_| of(random.normal())).collect();
+        let values: Vec<f64> = (0..20_000).map(|_| function(random.normal())).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
         Moments { mean, deviation: (squares / values.len() as f64).sqrt() }
     }
 
-    fn assert_near(one: Moments, other: Moments, tolerance: f64) {
-        let is_near = |one: f64, other: f64| (one - other).abs() <= tolerance;
-        assert!(is_near(one.mean, other.mean) && is_near(one.deviation, other.deviation), "{one:?} {other:?}");
+    fn assert_near(left: Moments, right: Moments, tolerance: f64) {
+        let is_near = |left: f64, right: f64| (left - right).abs() <= tolerance;
+        assert!(is_near(left.mean, right.mean) && is_near(left.deviation, right.deviation), "{left:?} {right:?}");
     }
 
     #[test]

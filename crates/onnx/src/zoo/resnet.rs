@@ -52,7 +52,7 @@ const LAST_BRANCH: Moments = Moments { mean: -2.0, ..Moments::BRANCH };
 
 fn network(builder: &mut Builder, block: Block, blocks: [u64; 4], Sizes { classes, side }: Sizes) {
     let x = images(builder, side);
-    let x = normalised(builder, &x, "conv1", "bn1", Conv { kernel: 7, ..of(64, 2) }, Moments::POOLED);
+    let x = normalised(builder, &x, "conv1", "bn1", Conv { kernel: 7, ..conv3x3(64, 2) }, Moments::POOLED);
     let mut x = relu_and_max_pool(builder, &x, ["relu", "maxpool"]);
     for (stage, count) in (1..).zip(blocks) {
         let width = 32 << stage;
@@ -67,20 +67,20 @@ fn network(builder: &mut Builder, block: Block, blocks: [u64; 4], Sizes { classe
 }
 
 /// A convolution of three by three.
-fn of(channels: u64, stride: u64) -> Conv {
+fn conv3x3(channels: u64, stride: u64) -> Conv {
     Conv { channels, kernel: 3, stride, groups: 1 }
 }
 
 /// A convolution of one by one.
 fn point(channels: u64) -> Conv {
-    Conv { kernel: 1, ..of(channels, 1) }
+    Conv { kernel: 1, ..conv3x3(channels, 1) }
 }
 
 /// Those of a block.
 fn convolutions(block: Block, width: u64, stride: u64) -> Vec<Conv> {
     match block {
-        Block::Basic => vec![of(width, stride), of(width, 1)],
-        Block::Bottleneck => vec![point(width), of(width, stride), point(4 * width)],
+        Block::Basic => vec![conv3x3(width, stride), conv3x3(width, 1)],
+        Block::Bottleneck => vec![point(width), conv3x3(width, stride), point(4 * width)],
     }
 }
 

@@ -73,19 +73,23 @@ fn images_may_have_any_side_that_leaves_something_of_them() {
         ("vit_b_16", 16),
     ];
     assert_eq!(smallest.len(), architectures().iter().filter(|network| network.image.is_some()).count());
-    let of = |image: u32| Settings { classes: Some(10), image: Some(image), ..Settings::default() };
+    let of_side = |image: u32| Settings { classes: Some(10), image: Some(image), ..Settings::default() };
     for (name, smallest) in smallest {
         let architecture = architecture(name).unwrap();
         let patch = architecture.image.unwrap().patch;
         for side in [smallest, 32, 64, 96, 160, 224, 225] {
             if !side.is_multiple_of(patch) {
-                assert_eq!(check(architecture, &of(side)), Err(ZooError::Patches { architecture: name, patch, side }));
+                assert_eq!(
+                    check(architecture, &of_side(side)),
+                    Err(ZooError::Patches { architecture: name, patch, side })
+                );
                 continue;
             }
-            let inputs = resolve_inputs(&signature(architecture, &of(side)).unwrap(), &point(&[("batch", 1)], &[]));
+            let inputs =
+                resolve_inputs(&signature(architecture, &of_side(side)).unwrap(), &point(&[("batch", 1)], &[]));
             let inputs = inputs.unwrap().tensors;
             assert_eq!(inputs[0].shape, [1, 3, side.into(), side.into()]);
-            let model = assemble(architecture, &of(side), 0).unwrap().finish("", VERSION);
+            let model = assemble(architecture, &of_side(side), 0).unwrap().finish("", VERSION);
             assert!(unmet(&model, &inputs).is_empty(), "{name} {side}");
             let inferred = infer(&model, &inputs);
             assert_eq!(inferred.value("logits").and_then(|logits| logits.sizes()), Some(vec![1, 10]));
@@ -94,11 +98,11 @@ fn images_may_have_any_side_that_leaves_something_of_them() {
                 let sizes = inferred.value(&node.output[0]).and_then(|value| value.sizes());
                 assert!(sizes.is_some_and(is_whole), "{name} {side} {}", node.name());
             }
-            let macs = counts(architecture, &of(side)).unwrap().macs;
+            let macs = counts(architecture, &of_side(side)).unwrap().macs;
             assert_eq!(cost(&model, &inferred).macs, Some(macs), "{name} {side}");
         }
         let side = smallest - patch;
-        assert_eq!(check(architecture, &of(side)), Err(ZooError::Image { architecture: name, side, smallest }));
+        assert_eq!(check(architecture, &of_side(side)), Err(ZooError::Image { architecture: name, side, smallest }));
     }
 }
 
@@ -144,8 +148,8 @@ fn settings_that_do_not_fit_are_problems() {
 #[test]
 fn another_seed_gives_other_weights() {
     let tiny = architecture("bert_tiny").unwrap();
-    let (one, other) = (Settings::default(), Settings { seed: 43, ..Settings::default() });
-    assert_ne!(graph_of(tiny, &one, 1), graph_of(tiny, &other, 1));
+    let (first, second) = (Settings::default(), Settings { seed: 43, ..Settings::default() });
+    assert_ne!(graph_of(tiny, &first, 1), graph_of(tiny, &second, 1));
 }
 
 /// Raise [`VERSION`] with them: caches hold models by it.

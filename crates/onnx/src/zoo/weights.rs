@@ -12,7 +12,7 @@ pub(super) enum Recipe<'a> {
     /// `[outputs, ...]`: filters of a convolution or a Gemm, each with a mean of zero; over many input channels, at each
     /// of its positions, because at the border of an image it meets some of them alone.
     ///
-    /// Otherwise what all rectified inputs have in common would outgrow what tells them apart, and after some layers every
+    /// Otherwise what all rectified inputs have in common would outgrow their differences, and after some layers every
     /// image would give the same output.
     Filters {
         /// Standard deviation of the elements, for each filter.

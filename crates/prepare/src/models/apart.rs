@@ -25,7 +25,7 @@ pub struct Request {
 /// What became of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// It is in the cache, in place of something else if `was_damaged`.
+    /// It is in the cache, instead of something else if `was_damaged`.
     Made { was_damaged: bool },
     /// The outputs of this model have to be observed first.
     Observe(PathBuf),
@@ -71,10 +71,10 @@ impl Request {
 
 /// Moves a model with its external data, within one file system.
 fn moved(model: &Path, folder: &Path) -> std::io::Result<PathBuf> {
-    let place = |file: &Path| folder.join(file.file_name().unwrap_or_default());
+    let target = |file: &Path| folder.join(file.file_name().unwrap_or_default());
     let data = PathBuf::from(format!("{}.data", model.display()));
     for file in [model, &data].into_iter().filter(|file| file.exists()) {
-        std::fs::rename(file, place(file))?;
+        std::fs::rename(file, target(file))?;
     }
-    Ok(place(model))
+    Ok(target(model))
 }

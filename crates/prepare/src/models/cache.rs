@@ -40,7 +40,7 @@ pub struct Made {
     pub was_damaged: bool,
 }
 
-/// What the cache knows of a converted model: `entry.json` beside it.
+/// What the cache knows of a converted model: `entry.json` next to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Version of this file.
@@ -139,7 +139,7 @@ pub(super) fn convert(
 const MOST_TRIED: u64 = 64 << 20;
 
 /// Why the model at `path` has nothing that the recipe converts; `None` where it has, and where only the conversion itself
-/// can tell. `graph` is the model without its weights.
+/// shows it. `graph` is the model without its weights.
 pub fn nothing_to_convert(path: &Path, graph: &ModelProto, bytes: u64, recipe: &Recipe) -> Option<String> {
     if bytes > MOST_TRIED || recipe.has_large_weight(graph) {
         return None;
@@ -157,7 +157,7 @@ pub fn nothing_to_convert(path: &Path, graph: &ModelProto, bytes: u64, recipe: &
 /// The model's name in its folder.
 const FILE: &str = "model.onnx";
 
-/// What is known of it, beside it.
+/// What is known of it, next to it.
 const ENTRY: &str = "entry.json";
 
 /// The name of the folder: a hash of everything that decides the bytes.
@@ -178,13 +178,14 @@ fn cached(folder: &Path, source: &str, recipe: &Recipe) -> Option<Made> {
     let path = folder.join(FILE);
     let mut files = vec![path.clone()];
     files.extend(Some(folder.join(format!("{FILE}.data"))).filter(|data| data.is_file()));
-    let is_it = (entry.format, entry.converter) == (FORMAT, precision::VERSION)
+    let is_wanted = (entry.format, entry.converter) == (FORMAT, precision::VERSION)
         && (entry.source.as_str(), &entry.recipe) == (source, recipe);
-    let is_whole = is_it && digest::of_unchanged_files(&files).is_ok_and(|sha256| sha256 == entry.sha256);
+    let is_whole = is_wanted && digest::of_unchanged_files(&files).is_ok_and(|sha256| sha256 == entry.sha256);
     is_whole.then_some(Made { path, entry, was_cached: true, was_damaged: false })
 }
 
-/// Renames the folder into its place. One that another perfrun put there meanwhile is as good; a damaged one is replaced.
+/// Renames the folder to its final path. One that another perfrun put there meanwhile is as good; a damaged one is
+/// replaced.
 fn publish(mut scratch: Scratch, folder: &Path, source: &str, recipe: &Recipe) -> io::Result<()> {
     let taken = scratch.rename_to(folder);
     if taken.is_ok() || cached(folder, source, recipe).is_some() {

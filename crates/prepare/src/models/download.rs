@@ -1,8 +1,8 @@
 //! A file from a server that may be slow, silent or hostile.
 //!
-//! Input: an address (`http` or `https`, after redirects too). Output: a temporary file beside its place. Deliberately
-//! absent: an HTTP client of our own, so that the proxies and certificates hold that Python has for fetching ONNX Runtime,
-//! resuming, and what the file should be; a check sum says that.
+//! Input: an address (`http` or `https`, after redirects too). Output: a temporary file next to its final path.
+//! Deliberately absent: an HTTP client of our own, so that the proxies and certificates hold that Python has for
+//! fetching ONNX Runtime, resuming, and what the file should be; a check sum says that.
 //!
 //! Python speaks to the server and writes what comes into a pipe. The pipe has a thread here, since a read may block:
 //! whoever waits looks at the clock, at how much has come and at Ctrl-C ten times a second. The temporary file is the
@@ -58,7 +58,7 @@ impl Default for Limits {
 pub(super) enum Problem {
     /// The server, in words.
     Server(String),
-    /// The place to write to.
+    /// The folder to write to.
     Disk(io::Error),
     /// The user wants to stop.
     Interrupted,
@@ -132,8 +132,8 @@ impl Fetching {
     }
 }
 
-/// Fetches a file into a temporary one in this folder. `tell` hears what has come, and of how much, ten times a second, and
-/// says whether to stop.
+/// Fetches a file into a temporary one in this folder. `progress` gets the bytes so far and in total ten times a
+/// second, and returns whether to stop.
 ///
 /// # Errors
 ///
@@ -142,7 +142,7 @@ pub(super) fn download(
     url: &str,
     folder: &Path,
     limits: Limits,
-    tell: &mut dyn FnMut(u64, Option<u64>) -> bool,
+    progress: &mut dyn FnMut(u64, Option<u64>) -> bool,
 ) -> Result<NamedTempFile, Problem> {
     const TURN: Duration = Duration::from_millis(100);
     let target = plain_file::temporary_in(folder).map_err(Problem::Disk)?;
@@ -159,7 +159,7 @@ pub(super) fn download(
         }
         let done = transferred.done.load(Ordering::Relaxed);
         let total = Some(transferred.total.load(Ordering::Relaxed)).filter(|total| *total > 0);
-        if tell(done, total) {
+        if progress(done, total) {
             return Err(Problem::Interrupted);
         }
         if began.elapsed() > limits.whole {

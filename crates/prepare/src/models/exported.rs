@@ -15,7 +15,7 @@ use files::scratch::Scratch;
 use onnx::Dimension;
 use reading::plain_file;
 
-/// What a free size is in the example that is traced, where the specification gives no other. One would be taken for a
+/// What a free size is in the example that is traced, where the specification gives none. One would be taken for a
 /// constant.
 const USUAL_SIZE: u64 = 2;
 
@@ -36,7 +36,7 @@ fn interpreter(experiment: &Experiment) -> PathBuf {
     python.unwrap_or_else(|| PathBuf::from("python3"))
 }
 
-/// What the exporter says, and what stands beside the exported model.
+/// What the exporter says; stored next to the exported model.
 #[derive(Debug, Serialize, Deserialize)]
 struct Exported {
     /// Files of code that the model comes from.
@@ -80,7 +80,7 @@ pub(super) enum ExportError {
 /// A model that cannot be exported, a cache that cannot be written.
 pub(super) fn export(
     model: &PythonModel,
-    own: Option<&Vec<InputPoint>>,
+    own_inputs: Option<&Vec<InputPoint>>,
     experiment: &Experiment,
     folder: &Path,
     cache: &Path,
@@ -103,7 +103,8 @@ pub(super) fn export(
             json!({ "name": input.name, "shape": shape, "element": input.element.to_string() })
         })
         .collect();
-    let known = own.unwrap_or(&experiment.inputs).first().map(|point| point.dimensions.clone()).unwrap_or_default();
+    let known =
+        own_inputs.unwrap_or(&experiment.inputs).first().map(|point| point.dimensions.clone()).unwrap_or_default();
     let free = model.inputs.iter().flat_map(|input| input.dimensions().iter().filter_map(Dimension::name));
     let sizes: BTreeMap<&str, u64> =
         free.map(|name| (name, known.get(name).copied().unwrap_or(USUAL_SIZE).max(USUAL_SIZE))).collect();
@@ -111,11 +112,11 @@ pub(super) fn export(
         json!({ "call": model.call, "args": model.args, "path": [folder], "tensors": tensors, "sizes": sizes });
     let key = digest::of_text(&format!("{}\0{request}", python.display()));
     let parent = cache.join("exported");
-    let place = parent.join(&key[..16]);
-    if let Some(known) = current(&place) {
+    let target = parent.join(&key[..16]);
+    if let Some(known) = current(&target) {
         // What may be wrong is said each time.
         known.is_doubtful().then(|| hear(Some(&known.exporter())));
-        return Ok(place.join("model.onnx"));
+        return Ok(target.join("model.onnx"));
     }
     hear(None);
     let unwritable = |source| ExportError::Cache(parent.clone(), source);
@@ -132,22 +133,22 @@ pub(super) fn export(
     let note = serde_json::to_vec(&exported).unwrap_or_default();
     std::fs::write(written.join(NOTE), note).map_err(unwritable)?;
     // Another perfrun may be faster, and measure from there.
-    if current(&place).is_some() {
-        return Ok(place.join("model.onnx"));
+    if current(&target).is_some() {
+        return Ok(target.join("model.onnx"));
     }
-    drop(std::fs::remove_dir_all(&place));
-    match std::fs::rename(&written, &place) {
-        Err(source) if current(&place).is_none() => Err(unwritable(source)),
-        _ => Ok(place.join("model.onnx")),
+    drop(std::fs::remove_dir_all(&target));
+    match std::fs::rename(&written, &target) {
+        Err(source) if current(&target).is_none() => Err(unwritable(source)),
+        _ => Ok(target.join("model.onnx")),
     }
 }
 
 /// What is known of the file there, if it comes from the code as it is now.
-fn current(place: &Path) -> Option<Exported> {
-    let note = plain_file::text(&place.join(NOTE)).ok()?;
+fn current(target: &Path) -> Option<Exported> {
+    let note = plain_file::text(&target.join(NOTE)).ok()?;
     let noted: Exported = serde_json::from_str(&note).ok()?;
     let is_same = || digest::of_files(&noted.sources).is_ok_and(|found| found == noted.sha256);
-    (place.join("model.onnx").is_file() && !noted.sources.is_empty() && is_same()).then_some(noted)
+    (target.join("model.onnx").is_file() && !noted.sources.is_empty() && is_same()).then_some(noted)
 }
 
 /// Runs the exporter; what went wrong is the last line that it writes.

@@ -1,4 +1,4 @@
-//! The model that is run for the ranges of activations: one that tells what they are, or only how far they reach.
+//! The model that is run for the ranges of activations: its outputs are the activations, or only their extremes.
 //!
 //! Extremes are reduced inside the model. Giving every activation out takes several times the memory of the model and most
 //! of the time of a run (seen with DenseNet-121), so that is done only where values have to be counted.

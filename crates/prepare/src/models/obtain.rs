@@ -133,7 +133,7 @@ pub fn network_file(
     };
     progress(Progress::Making(network.name()));
     let problem = |problem| ObtainError::Zoo { model: model.to_owned(), problem };
-    let made = zoo::build(zoo::of(network), settings).map_err(problem)?;
+    let made = zoo::build(zoo::architecture_of(network), settings).map_err(problem)?;
     let written = scratch.path().join("network.onnx");
     onnx::save(made, &written).map_err(failed)?;
     seal::seal(&scratch, &path, &digest::of_file(&written).map_err(failed)?).map_err(failed)?;

@@ -115,8 +115,8 @@ impl Recipe {
 const RANDOM_ITEMS: &str = " random items, seed ";
 
 /// The name of random data that activations are observed on, as the cache and the report have it.
-pub fn random_items(items: u64, seed: u64, of: &str) -> String {
-    format!("{items}{RANDOM_ITEMS}{seed}, {of}")
+pub fn random_items(items: u64, seed: u64, input: &str) -> String {
+    format!("{items}{RANDOM_ITEMS}{seed}, {input}")
 }
 
 impl Recipe {

@@ -13,7 +13,7 @@ use tracing::debug;
 use super::error::RuntimeError;
 use super::library::{self, Library, Machine};
 use super::origin::Origin;
-use super::places::Places;
+use super::search_paths::SearchPaths;
 use super::wheel::{Brings, Wheel};
 use super::{Progress, pip};
 use crate::seal::{self, Seal};
@@ -23,14 +23,14 @@ use files::scratch::Scratch;
 /// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
 /// `~/.cache/perfrun`; without a home, a folder of this user alone among the temporary ones.
 pub fn cache_folder() -> PathBuf {
-    let [own, xdg] = ["PERFRUN_CACHE", "XDG_CACHE_HOME"].map(std::env::var_os);
-    let folder = cache_folder_for(own, xdg, std::env::home_dir()).unwrap_or_else(|| WITHOUT_HOME.clone());
+    let [explicit, xdg] = ["PERFRUN_CACHE", "XDG_CACHE_HOME"].map(std::env::var_os);
+    let folder = cache_folder_for(explicit, xdg, std::env::home_dir()).unwrap_or_else(|| WITHOUT_HOME.clone());
     std::path::absolute(&folder).unwrap_or(folder)
 }
 
-fn cache_folder_for(own: Option<OsString>, xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    if let Some(own) = own.filter(|own| !own.is_empty()) {
-        return Some(PathBuf::from(own));
+fn cache_folder_for(explicit: Option<OsString>, xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
+    if let Some(explicit) = explicit.filter(|path| !path.is_empty()) {
+        return Some(PathBuf::from(explicit));
     }
     // The XDG specification: relative paths are to be ignored.
     if let Some(xdg) = xdg.map(PathBuf::from).filter(|xdg| xdg.is_absolute()) {
@@ -39,7 +39,8 @@ fn cache_folder_for(own: Option<OsString>, xdg: Option<OsString>, home: Option<P
     home.filter(|home| home.is_absolute()).map(|home| home.join(".cache/perfrun"))
 }
 
-/// Never the current folder, which may be a stranger's, nor one that others can write: what lies there is loaded into processes.
+/// Never the current folder, which may be a stranger's, nor one that other users can write: what lies there is loaded
+/// into processes.
 static WITHOUT_HOME: LazyLock<PathBuf> = LazyLock::new(|| of_user_alone(&std::env::temp_dir()));
 
 /// The folder of this user, or one that is new where another one lies there.
@@ -107,7 +108,7 @@ pub fn install(
     cache: &Path,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
-    install_with(package, version, &Places::of_this_machine(None, cache), progress)
+    install_with(package, version, &SearchPaths::of_this_machine(None, cache), progress)
 }
 
 /// A version in the cache; `None`: it would have to be fetched.
@@ -131,10 +132,10 @@ pub fn install_plugin(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
     let wheel = Wheel::of(Brings::Plugin(plugin), plugin.version(), Machine::this()?)?;
-    let places = Places::of_this_machine(None, cache);
-    match find_plugin(plugin, &places.cache) {
+    let paths = SearchPaths::of_this_machine(None, cache);
+    match find_plugin(plugin, &paths.cache) {
         Some(library) => Ok(library),
-        None => fetch(&wheel, &places, progress),
+        None => fetch(&wheel, &paths, progress),
     }
 }
 
@@ -148,13 +149,13 @@ pub fn find_plugin(plugin: Plugin, cache: &Path) -> Option<Library> {
 pub(super) fn install_with(
     package: Package,
     version: &str,
-    places: &Places,
+    paths: &SearchPaths,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
     let wheel = Wheel::of(Brings::Runtime(package), version, Machine::this()?)?;
-    match cached(&wheel, &places.cache) {
+    match cached(&wheel, &paths.cache) {
         Some(library) => Ok(library),
-        None => fetch(&wheel, places, progress),
+        None => fetch(&wheel, paths, progress),
     }
 }
 
@@ -163,12 +164,12 @@ pub(super) fn install_with(
 pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
     let folder = folder(wheel, cache);
     debug!("{} is looked for in {}", wheel.requirement(), folder.display());
-    let has_all = wheel.brings.beside().iter().all(|name| folder.join(name).is_file());
+    let has_all = wheel.brings.needed_files().iter().all(|name| folder.join(name).is_file());
     let is_whole = has_all && seal::broken_in(&folder).is_none();
     let library = library::checked(&folder.join(wheel.library_name()), Origin::Cache).ok().filter(|_| is_whole)?;
     if seal::look(&library.path) == Seal::Missing {
         // A cache that nobody may write to stays as it is.
-        let mut files = wheel.brings.beside().iter().map(|name| folder.join(name)).chain([library.path.clone()]);
+        let mut files = wheel.brings.needed_files().iter().map(|name| folder.join(name)).chain([library.path.clone()]);
         let _sealed = Scratch::within(&folder)
             .and_then(|scratch| files.try_for_each(|file| seal::seal_as_found(&scratch, &file)));
     }
@@ -182,12 +183,12 @@ fn of_wheel(wheel: &Wheel<'_>, folder: &Path, library: Library) -> Library {
 }
 
 /// Downloads, checks and unpacks into the wheel's own folder.
-fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
-    let folder = folder(wheel, &places.cache);
+fn fetch(wheel: &Wheel<'_>, paths: &SearchPaths, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+    let folder = folder(wheel, &paths.cache);
     if let Some(path) = seal::broken_in(&folder) {
         progress(&Progress::Damaged { path });
     }
-    let path = unpack_into(wheel, &folder, places, progress)?;
+    let path = unpack_into(wheel, &folder, paths, progress)?;
     let library = of_wheel(wheel, &folder, library::checked(&path, Origin::Installed)?);
     if let Some(sha256) = library.package_sha256.clone() {
         progress(&Progress::New { package: wheel.requirement(), sha256 });
@@ -199,14 +200,14 @@ fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)
 pub(super) fn unpack_into(
     wheel: &Wheel<'_>,
     folder: &Path,
-    places: &Places,
+    paths: &SearchPaths,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<PathBuf, RuntimeError> {
-    let runtimes = runtimes(&places.cache);
+    let runtimes = runtimes(&paths.cache);
     let cache_error = |source| RuntimeError::Cache { path: runtimes.clone(), source };
     std::fs::create_dir_all(&runtimes).map_err(cache_error)?;
     let scratch = Scratch::within(&runtimes).map_err(cache_error)?;
-    let package = pip::download(wheel, scratch.path(), &places.programs, progress)?;
+    let package = pip::download(wheel, scratch.path(), &paths.programs, progress)?;
     if wheel.sha256.is_none() {
         // The hash of what is no library is not written down: it would keep out what the index serves later.
         let tried = wheel.unpack(&package, &scratch.path().join("tried"))?;
@@ -244,8 +245,9 @@ mod tests {
 
     #[test]
     fn the_cache_is_where_the_environment_says() {
-        let check = |own: Option<&str>, xdg: Option<&str>, home: Option<&str>, expected: &str| {
-            let folder = cache_folder_for(own.map(OsString::from), xdg.map(OsString::from), home.map(PathBuf::from));
+        let check = |explicit: Option<&str>, xdg: Option<&str>, home: Option<&str>, expected: &str| {
+            let folder =
+                cache_folder_for(explicit.map(OsString::from), xdg.map(OsString::from), home.map(PathBuf::from));
             assert_eq!(folder, Some(PathBuf::from(expected)));
         };
         check(Some("/c"), Some("/x"), Some("/h"), "/c");
@@ -265,7 +267,7 @@ mod tests {
         let other = of_user_alone(temporary.path());
         assert!(
             other != first && other.metadata().unwrap().permissions().mode() & 0o077 == 0,
-            "others may write there"
+            "other users may write there"
         );
     }
 
@@ -275,8 +277,8 @@ mod tests {
         fake_program(bin, "pip", &script);
     }
 
-    fn places(root: &Path) -> Places {
-        Places { programs: vec![root.join("bin")], ..Places::nowhere(&root.join("cache")) }
+    fn paths(root: &Path) -> SearchPaths {
+        SearchPaths { programs: vec![root.join("bin")], ..SearchPaths::nowhere(&root.join("cache")) }
     }
 
     #[test]
@@ -284,18 +286,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (package, checksum) = fake_wheel(root.path(), "7.7.7");
         copying_pip(&root.path().join("bin"), &package);
-        let places = places(root.path());
+        let paths = paths(root.path());
         let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
-        assert!(cached(&wheel, &places.cache).is_none());
-        assert_eq!(list(&places.cache).unwrap(), []);
+        assert!(cached(&wheel, &paths.cache).is_none());
+        assert_eq!(list(&paths.cache).unwrap(), []);
         let mut said = 0;
-        let library = fetch(&wheel, &places, &mut |_| said += 1).unwrap();
+        let library = fetch(&wheel, &paths, &mut |_| said += 1).unwrap();
         assert_eq!((library.version.as_deref(), library.origin, said), (Some("7.7.7"), Origin::Installed, 2));
         let found = Library { origin: Origin::Cache, ..library };
-        assert_eq!(cached(&wheel, &places.cache), Some(found.clone()));
-        assert_eq!(list(&places.cache).unwrap(), [found]);
+        assert_eq!(cached(&wheel, &paths.cache), Some(found.clone()));
+        assert_eq!(list(&paths.cache).unwrap(), [found]);
         // The download itself is gone.
-        assert_eq!(std::fs::read_dir(places.cache.join("runtimes")).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(paths.cache.join("runtimes")).unwrap().count(), 1);
     }
 
     #[test]
@@ -303,18 +305,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (package, checksum) = fake_wheel(root.path(), "7.7.7");
         copying_pip(&root.path().join("bin"), &package);
-        let places = places(root.path());
+        let paths = paths(root.path());
         let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
-        let library = fetch(&wheel, &places, &mut |_| {}).unwrap();
+        let library = fetch(&wheel, &paths, &mut |_| {}).unwrap();
         let whole = std::fs::read(&library.path).unwrap();
         // Still a library by its head, and of another size, since a test is quicker than the file system's clock.
         std::fs::write(&library.path, [whole.as_slice(), b"!"].concat()).unwrap();
-        assert_eq!(cached(&wheel, &places.cache), None);
+        assert_eq!(cached(&wheel, &paths.cache), None);
         let mut said = Vec::new();
-        fetch(&wheel, &places, &mut |progress| said.push(progress.clone())).unwrap();
+        fetch(&wheel, &paths, &mut |progress| said.push(progress.clone())).unwrap();
         assert_eq!(said[0], Progress::Damaged { path: library.path.clone() });
         assert_eq!(std::fs::read(&library.path).unwrap(), whole);
-        assert!(cached(&wheel, &places.cache).is_some());
+        assert!(cached(&wheel, &paths.cache).is_some());
     }
 
     #[test]
@@ -322,7 +324,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (package, _) = fake_wheel(root.path(), PINNED);
         copying_pip(&root.path().join("bin"), &package);
-        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        let error = install_with(Package::Onnxruntime, PINNED, &paths(root.path()), &mut |_| {}).unwrap_err();
         assert!(matches!(error, RuntimeError::Checksum { .. }));
         assert_eq!(list(&root.path().join("cache")).unwrap(), []);
     }
@@ -334,18 +336,18 @@ mod tests {
         copying_pip(&root.path().join("bin"), &package);
         let mut said = Vec::new();
         let mut install =
-            || install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |it| said.push(it.clone()));
+            || install_with(Package::Onnxruntime, "7.7.7", &paths(root.path()), &mut |it| said.push(it.clone()));
         let library = install().unwrap();
         assert_eq!(library.package_sha256.as_ref(), Some(&checksum));
         // Without a network, what is there is used.
         fake_program(&root.path().join("bin"), "pip", "exit 1");
-        let found = install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {}).unwrap();
+        let found = install_with(Package::Onnxruntime, "7.7.7", &paths(root.path()), &mut |_| {}).unwrap();
         assert_eq!(found, Library { origin: Origin::Cache, ..library.clone() });
         let last = said.last().unwrap().to_string();
         assert!(last.contains("onnxruntime==7.7.7") && last.contains(&checksum), "{last}");
         // And what was damaged is not.
         std::fs::write(&library.path, "damaged").unwrap();
-        let error = install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {}).unwrap_err();
+        let error = install_with(Package::Onnxruntime, "7.7.7", &paths(root.path()), &mut |_| {}).unwrap_err();
         assert!(matches!(error, RuntimeError::PipFailed { .. }));
     }
 
@@ -354,7 +356,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (package, _) = fake_wheel_of(root.path(), "7.7.7", b"no library");
         copying_pip(&root.path().join("bin"), &package);
-        let install = || install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {});
+        let install = || install_with(Package::Onnxruntime, "7.7.7", &paths(root.path()), &mut |_| {});
         let error = install().unwrap_err();
         let said = error.to_string();
         assert!(matches!(error, RuntimeError::UnusablePackage { .. }) && !said.contains("scratch"), "{said}");
@@ -377,7 +379,7 @@ mod tests {
     fn a_cache_that_cannot_be_written_says_so() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("cache"), "a file in the way").unwrap();
-        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        let error = install_with(Package::Onnxruntime, PINNED, &paths(root.path()), &mut |_| {}).unwrap_err();
         assert!(matches!(error, RuntimeError::Cache { .. }));
     }
 

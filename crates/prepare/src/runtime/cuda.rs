@@ -1,6 +1,6 @@
 //! CUDA's libraries and cuDNN as NVIDIA publishes them for Python, so that a machine needs nothing but the driver.
 //!
-//! Those of CUDA 13.0, which every driver for CUDA 13 takes (580 and later). All of them go into one folder beside the
+//! Those of CUDA 13.0, which every driver for CUDA 13 takes (580 and later). All of them go into one folder next to the
 //! runtimes; a worker opens them before ONNX Runtime looks for them, whichever runtime it is.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::Progress;
 use super::cache::{runtimes, unpack_into};
 use super::error::RuntimeError;
 use super::library::Machine;
-use super::places::Places;
+use super::search_paths::SearchPaths;
 use super::wheel::{Brings, Part, Wheel};
 use crate::seal;
 use experiment::CUDA_FOLDER;
@@ -47,7 +47,7 @@ pub(super) const WHEELS: [Wheel<'static>; 7] = [
     wheel(CUDNN, "9.28.1.4", SINCE_2_27, "a54f205b1db1f2895d99f398754db1369816f0569dd459731f925635cf7b65ec"),
 ];
 
-/// Folders with libraries of CUDA and cuDNN for this runtime: those that pip installed beside it, then the cache's.
+/// Folders with libraries of CUDA and cuDNN for this runtime: those that pip installed next to it, then the cache's.
 pub fn cuda_folders(library: &Path, cache: &Path) -> Vec<PathBuf> {
     // `site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1`
     let packages = library.ancestors().nth(3).map(|packages| packages.join("nvidia"));
@@ -65,17 +65,17 @@ pub fn cuda_folders(library: &Path, cache: &Path) -> Vec<PathBuf> {
 ///
 /// As [`super::install`]; [`RuntimeError::UnknownVersion`] on a machine for which perfrun knows none.
 pub fn install_cuda(cache: &Path, progress: &mut dyn FnMut(&Progress)) -> Result<PathBuf, RuntimeError> {
-    install_into(&Places::of_this_machine(None, cache), progress)
+    install_into(&SearchPaths::of_this_machine(None, cache), progress)
 }
 
 /// Fetches them again where one that is in the cache is damaged; nothing where all are whole, or there are none.
-pub(super) fn mend(places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<(), RuntimeError> {
-    let damaged = seal::broken_in(&runtimes(&places.cache).join(CUDA_FOLDER));
-    damaged.map_or(Ok(()), |_| install_into(places, progress).map(drop))
+pub(super) fn mend(paths: &SearchPaths, progress: &mut dyn FnMut(&Progress)) -> Result<(), RuntimeError> {
+    let damaged = seal::broken_in(&runtimes(&paths.cache).join(CUDA_FOLDER));
+    damaged.map_or(Ok(()), |_| install_into(paths, progress).map(drop))
 }
 
-fn install_into(places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<PathBuf, RuntimeError> {
-    let folder = runtimes(&places.cache).join(CUDA_FOLDER);
+fn install_into(paths: &SearchPaths, progress: &mut dyn FnMut(&Progress)) -> Result<PathBuf, RuntimeError> {
+    let folder = runtimes(&paths.cache).join(CUDA_FOLDER);
     let machine = Machine::this()?;
     // Which wheel a file is from is not kept: all are fetched again.
     let damaged = seal::broken_in(&folder);
@@ -88,7 +88,7 @@ fn install_into(places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<
             return Err(RuntimeError::UnknownVersion { package, version, known: Vec::new() });
         }
         if damaged.is_some() || !folder.join(wheel.library_name()).is_file() {
-            unpack_into(wheel, &folder, places, progress)?;
+            unpack_into(wheel, &folder, paths, progress)?;
         }
     }
     Ok(folder)
@@ -111,15 +111,15 @@ mod tests {
     fn the_folders_of_pip_come_before_the_cache() {
         let root = tempfile::tempdir().expect("a folder");
         let (cache, packages) = (root.path().join("cache"), root.path().join("lib/python3.12/site-packages"));
-        let own = runtimes(&cache).join(CUDA_FOLDER);
+        let in_cache = runtimes(&cache).join(CUDA_FOLDER);
         let pip = [packages.join("nvidia/cu13/lib"), packages.join("nvidia/cudnn/lib")];
-        for folder in pip.iter().chain([&own, &packages.join("nvidia/cudnn/include")]) {
+        for folder in pip.iter().chain([&in_cache, &packages.join("nvidia/cudnn/include")]) {
             std::fs::create_dir_all(folder).expect("a folder");
         }
         let of_pip = packages.join("onnxruntime/capi/libonnxruntime.so.1.31.1");
-        assert_eq!(cuda_folders(&of_pip, &cache), [pip[0].clone(), pip[1].clone(), own.clone()]);
+        assert_eq!(cuda_folders(&of_pip, &cache), [pip[0].clone(), pip[1].clone(), in_cache.clone()]);
         // A build of the user's own, whether by `--runtime`, `path` or ORT_DYLIB_PATH.
-        assert_eq!(cuda_folders(Path::new("/opt/build/libonnxruntime.so"), &cache), [own]);
+        assert_eq!(cuda_folders(Path::new("/opt/build/libonnxruntime.so"), &cache), [in_cache]);
         assert!(cuda_folders(Path::new("libonnxruntime.so"), root.path()).is_empty());
     }
 

@@ -16,8 +16,8 @@ use reading::plain_file;
 /// `PYTHONPATH` and the user's packages stand before the installed ones, as usual. Looking for a package imports nothing.
 const FIND_PACKAGE: &str = "
 import importlib.util, os, site, sys
-own = [folder for folder in os.environ.get('PYTHONPATH', '').split(':') if os.path.isabs(folder)]
-sys.path[:0] = own + [site.getusersitepackages()] * (sys.prefix == sys.base_prefix)
+inherited = [folder for folder in os.environ.get('PYTHONPATH', '').split(':') if os.path.isabs(folder)]
+sys.path[:0] = inherited + [site.getusersitepackages()] * (sys.prefix == sys.base_prefix)
 spec = importlib.util.find_spec('onnxruntime')
 print(*((spec and spec.submodule_search_locations) or []), sep='\\n')
 ";
@@ -30,15 +30,15 @@ pub(super) fn python(programs: &[PathBuf]) -> Option<Library> {
     folders.lines().find_map(|folder| usable(&Path::new(folder).join("capi"), Origin::Python))
 }
 
-/// The library of the Python environment in whose folder of programs perfrun lies, if it is of that package.
-pub(super) fn installed_beside(programs: &Path, package: Package) -> Option<Library> {
+/// The library of the Python environment in which perfrun is installed, if it is of that package.
+pub(super) fn installed_with(programs: &Path, package: Package) -> Option<Library> {
     let versions = std::fs::read_dir(programs.parent()?.join("lib")).ok()?;
     let mut versions: Vec<PathBuf> = versions.filter_map(|entry| Some(entry.ok()?.path())).collect();
     versions.sort();
     let folders = versions.into_iter().map(|version| version.join("site-packages/onnxruntime/capi"));
     let has_package = |folder: &PathBuf| match package {
         Package::OnnxruntimeGpu => folder.join("libonnxruntime_providers_cuda.so").is_file(),
-        // The others have names of their own, or hold all that this one has.
+        // All other packages contain the default one's content, or are found by another name.
         package => package == Package::default(),
     };
     folders.filter(has_package).find_map(|folder| usable(&folder, Origin::Python))

@@ -1,7 +1,7 @@
-//! Which library is used: the order of the places where one can be.
+//! Which library is used: the order in which perfrun looks for one.
 //!
 //! Input: what the user named, the environment, the cache, `PATH`, the loader's folders. Output: a [`Library`].
-//! Deliberately absent: how each place is looked at (`library`, `cache`, `elsewhere`).
+//! Deliberately absent: how each path is looked at (`library`, `cache`, `elsewhere`).
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use super::cache::{cached, install_with};
 use super::error::RuntimeError;
 use super::library::{self, Library, Machine};
 use super::origin::Origin;
-use super::places::Places;
+use super::search_paths::SearchPaths;
 use super::wheel::{Brings, Wheel};
 use super::{PINNED, Progress, cuda, elsewhere};
 use experiment::{Package, Runtime};
 
-impl Places {
+impl SearchPaths {
     fn find(&self, package: Package) -> Result<Option<Library>, RuntimeError> {
         if let Some(flag) = &self.flag {
             return library::named(flag, Origin::Flag).map(Some);
@@ -24,9 +24,11 @@ impl Places {
         if let Some(environment) = &self.environment {
             return library::named(environment, Origin::Environment).map(Some);
         }
-        debug!("{} is looked for beside perfrun, in {}", package.name(), shown(self.own.as_deref()));
+        debug!("{} is looked for next to perfrun, in {}", package.name(), shown(self.executable_folder.as_deref()));
         // Whoever installs perfrun with pip gets ONNX Runtime with it, of the version that pip was asked for.
-        if let Some(library) = self.own.as_deref().and_then(|folder| elsewhere::installed_beside(folder, package)) {
+        if let Some(library) =
+            self.executable_folder.as_deref().and_then(|folder| elsewhere::installed_with(folder, package))
+        {
             return Ok(Some(library));
         }
         let pinned = Machine::this().and_then(|machine| Wheel::of(Brings::Runtime(package), PINNED, machine));
@@ -75,7 +77,7 @@ impl Places {
 ///
 /// [`RuntimeError`] when the path that the flag or the environment names is not a library for this machine.
 pub fn find(explicit: Option<&Path>, cache: &Path) -> Result<Option<Library>, RuntimeError> {
-    Places::of_this_machine(explicit, cache).find(Package::default())
+    SearchPaths::of_this_machine(explicit, cache).find(Package::default())
 }
 
 /// As [`find`], in this package; what is not there is fetched, and where that fails the Python environment's or the system's is used.
@@ -90,7 +92,7 @@ pub fn find_or_install(
     cache: &Path,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
-    Places::of_this_machine(explicit, cache).find_or_install(package, progress)
+    SearchPaths::of_this_machine(explicit, cache).find_or_install(package, progress)
 }
 
 /// The library of one entry of a specification's `runtimes`, in its own package or else in `package`, fetched where it is
@@ -107,20 +109,20 @@ pub fn of_specification(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Option<Library>, RuntimeError> {
     let package = runtime.package.unwrap_or(package);
-    let places = Places::of_this_machine(None, cache);
-    mend_cuda(package, &places, progress)?;
+    let paths = SearchPaths::of_this_machine(None, cache);
+    mend_cuda(package, &paths, progress)?;
     let used = |library: &Library| info!("runtime `{}`: {library}", runtime.name);
     if let Some(path) = &runtime.path {
         return library::named(path, Origin::Specification).inspect(used).map(Some);
     }
     let Some(version) = &runtime.version else { return Ok(None) };
-    match install_with(package, version, &places, progress) {
+    match install_with(package, version, &paths, progress) {
         Ok(library) => Ok(Some(library).inspect(used)),
         Err(error @ (RuntimeError::NoPip | RuntimeError::PipFailed { .. })) => {
             let (runtime, package, version) = (runtime.name.clone(), package.name(), version.clone());
             Err(RuntimeError::NotFetched { runtime, package, version, fetch: Box::new(error) })
         }
-        // The others say themselves what to do.
+        // All other errors say themselves what to do.
         Err(error) => Err(error),
     }
 }
@@ -130,16 +132,16 @@ fn shown(folder: Option<&Path>) -> String {
 }
 
 /// What a worker opens for the package for CUDA is whole.
-fn mend_cuda(package: Package, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<(), RuntimeError> {
+fn mend_cuda(package: Package, paths: &SearchPaths, progress: &mut dyn FnMut(&Progress)) -> Result<(), RuntimeError> {
     match package {
-        Package::OnnxruntimeGpu => cuda::mend(places, progress),
+        Package::OnnxruntimeGpu => cuda::mend(paths, progress),
         _ => Ok(()),
     }
 }
 
 /// The usable libraries of the Python environment and of the system, in this order: what would serve without a network.
 pub fn find_elsewhere() -> Vec<Library> {
-    Places::of_this_machine(None, Path::new("")).find_elsewhere()
+    SearchPaths::of_this_machine(None, Path::new("")).find_elsewhere()
 }
 
 #[cfg(test)]
@@ -159,8 +161,8 @@ mod tests {
         path.to_owned()
     }
 
-    /// A root with a library in every place.
-    fn everywhere(root: &Path) -> Places {
+    /// A root with a library in every folder that is searched.
+    fn everywhere(root: &Path) -> SearchPaths {
         let machine = Machine::this().unwrap().name();
         let name = format!("libonnxruntime.so.{PINNED}");
         write_library(&root.join(format!("cache/runtimes/onnxruntime-{PINNED}-linux-{machine}/{name}")));
@@ -171,33 +173,33 @@ mod tests {
             root.display()
         );
         fake_program(&root.join("bin"), "python3", &python);
-        Places {
+        SearchPaths {
             flag: Some(write_library(&root.join("flag/libonnxruntime.so.1.29.0"))),
             environment: Some(write_library(&root.join("environment/libonnxruntime.so.1.28.0"))),
-            own: None,
+            executable_folder: None,
             cache: root.join("cache"),
             programs: vec![root.join("bin")],
             system: vec![root.join("system")],
         }
     }
 
-    fn origin(places: &Places) -> Origin {
-        places.find_or_install(Package::default(), &mut |_| {}).unwrap().origin
+    fn origin(paths: &SearchPaths) -> Origin {
+        paths.find_or_install(Package::default(), &mut |_| {}).unwrap().origin
     }
 
     #[test]
     fn places_are_tried_in_order() {
         let root = tempfile::tempdir().unwrap();
-        let mut places = everywhere(root.path());
-        assert_eq!(origin(&places), Origin::Flag);
-        places.flag = None;
-        assert_eq!(origin(&places), Origin::Environment);
-        places.environment = None;
-        assert_eq!(origin(&places), Origin::Cache);
-        places.cache = root.path().join("empty");
-        assert_eq!(origin(&places), Origin::Python);
+        let mut paths = everywhere(root.path());
+        assert_eq!(origin(&paths), Origin::Flag);
+        paths.flag = None;
+        assert_eq!(origin(&paths), Origin::Environment);
+        paths.environment = None;
+        assert_eq!(origin(&paths), Origin::Cache);
+        paths.cache = root.path().join("empty");
+        assert_eq!(origin(&paths), Origin::Python);
         std::fs::remove_dir_all(root.path().join("python")).unwrap();
-        assert_eq!(origin(&places), Origin::System);
+        assert_eq!(origin(&paths), Origin::System);
     }
 
     #[test]
@@ -205,26 +207,26 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let capi = "environment/lib/python3.12/site-packages/onnxruntime/capi";
         let library = write_library(&root.path().join(capi).join("libonnxruntime.so.1.30.0"));
-        let mut places = everywhere(root.path());
-        (places.flag, places.environment) = (None, None);
-        places.own = Some(root.path().join("environment/bin"));
-        let found = places.find(Package::default()).unwrap().unwrap();
+        let mut paths = everywhere(root.path());
+        (paths.flag, paths.environment) = (None, None);
+        paths.executable_folder = Some(root.path().join("environment/bin"));
+        let found = paths.find(Package::default()).unwrap().unwrap();
         assert_eq!((found.path, found.origin), (library, Origin::Python));
         // A GPU needs another package, which is the same folder with more in it.
-        assert_eq!(places.find(Package::OnnxruntimeGpu).unwrap(), None);
+        assert_eq!(paths.find(Package::OnnxruntimeGpu).unwrap(), None);
         std::fs::write(root.path().join(capi).join("libonnxruntime_providers_cuda.so"), "").unwrap();
-        assert!(places.find(Package::OnnxruntimeGpu).unwrap().is_some());
-        places.own = Some(root.path().join("elsewhere/bin"));
-        assert_eq!(places.find(Package::default()).unwrap().unwrap().origin, Origin::Cache);
+        assert!(paths.find(Package::OnnxruntimeGpu).unwrap().is_some());
+        paths.executable_folder = Some(root.path().join("elsewhere/bin"));
+        assert_eq!(paths.find(Package::default()).unwrap().unwrap().origin, Origin::Cache);
     }
 
     #[test]
     fn the_fallback_is_said_with_its_reason() {
         let root = tempfile::tempdir().unwrap();
-        let places =
-            Places { flag: None, environment: None, cache: root.path().join("empty"), ..everywhere(root.path()) };
+        let paths =
+            SearchPaths { flag: None, environment: None, cache: root.path().join("empty"), ..everywhere(root.path()) };
         let mut said = Vec::new();
-        places.find_or_install(Package::default(), &mut |progress| said.push(progress.to_string())).unwrap();
+        paths.find_or_install(Package::default(), &mut |progress| said.push(progress.to_string())).unwrap();
         assert_eq!(said.len(), 2);
         assert!(
             said[1].contains("no network") && said[1].contains("1.27.0, from the Python environment"),
@@ -236,14 +238,14 @@ mod tests {
     #[test]
     fn what_was_named_is_never_passed_over() {
         let root = tempfile::tempdir().unwrap();
-        let mut places = Places { flag: Some(root.path().join("absent.so")), ..everywhere(root.path()) };
+        let mut paths = SearchPaths { flag: Some(root.path().join("absent.so")), ..everywhere(root.path()) };
         assert!(matches!(
-            places.find_or_install(Package::default(), &mut |_| {}),
+            paths.find_or_install(Package::default(), &mut |_| {}),
             Err(RuntimeError::Missing { origin: Origin::Flag, .. })
         ));
-        (places.environment, places.flag) = (places.flag, None);
+        (paths.environment, paths.flag) = (paths.flag, None);
         assert!(matches!(
-            places.find(Package::default()),
+            paths.find(Package::default()),
             Err(RuntimeError::Missing { origin: Origin::Environment, .. })
         ));
     }
@@ -251,9 +253,9 @@ mod tests {
     #[test]
     fn nothing_anywhere_says_what_to_do() {
         let root = tempfile::tempdir().unwrap();
-        let places = Places::nowhere(root.path());
-        assert_eq!(places.find(Package::default()).unwrap(), None);
-        let error = places.find_or_install(Package::default(), &mut |_| {}).unwrap_err();
+        let paths = SearchPaths::nowhere(root.path());
+        assert_eq!(paths.find(Package::default()).unwrap(), None);
+        let error = paths.find_or_install(Package::default(), &mut |_| {}).unwrap_err();
         assert!(matches!(&error, RuntimeError::Unavailable { fetch } if matches!(**fetch, RuntimeError::NoPip)));
         let help = error.help().unwrap().to_string();
         for hint in ["perfrun runtime install", "PERFRUN_CACHE", "--runtime PATH", "pip install onnxruntime"] {
@@ -265,10 +267,10 @@ mod tests {
     fn a_false_file_is_not_worked_around() {
         let root = tempfile::tempdir().unwrap();
         let (package, _) = fake_wheel(root.path(), PINNED);
-        let places =
-            Places { flag: None, environment: None, cache: root.path().join("empty"), ..everywhere(root.path()) };
+        let paths =
+            SearchPaths { flag: None, environment: None, cache: root.path().join("empty"), ..everywhere(root.path()) };
         let script = format!("for word; do folder=$last; last=$word; done; cp '{}' \"$folder\"", package.display());
         fake_program(&root.path().join("bin"), "python3", &script);
-        assert!(matches!(places.find_or_install(Package::default(), &mut |_| {}), Err(RuntimeError::Checksum { .. })));
+        assert!(matches!(paths.find_or_install(Package::default(), &mut |_| {}), Err(RuntimeError::Checksum { .. })));
     }
 }

@@ -1,7 +1,7 @@
 //! One shared library on disk: its version by its name, and whether this machine could open it.
 //!
 //! Input: a path. Output: a [`Library`], or what is wrong. Deliberately absent: opening it; its header and the names of its
-//! functions tell enough, and a library that is opened runs code.
+//! functions say enough, and a library that is opened runs code.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use reading::plain_file;
 pub struct Library {
     /// The shared library, absolute.
     pub path: PathBuf,
-    /// Its version where its file name tells, `1.31.1`; a worker knows it for certain.
+    /// Its version where its file name has it, `1.31.1`; a worker knows it for certain.
     pub version: Option<String>,
     /// The package that it comes in, where perfrun fetched it.
     pub package: Option<String>,
@@ -221,9 +221,9 @@ pub(super) fn numbers(version: &str) -> Vec<u64> {
 }
 
 impl Library {
-    /// Whether it is of a version before this one, as far as its name tells.
+    /// Whether it is of a version before this one, as far as its name says.
     pub fn is_older_than(&self, version: &str) -> bool {
-        self.version.as_deref().is_some_and(|own| numbers(own) < numbers(version))
+        self.version.as_deref().is_some_and(|known| numbers(known) < numbers(version))
     }
 }
 
@@ -291,10 +291,10 @@ mod tests {
             let error = named(&path, Origin::Flag).unwrap_err();
             assert!(matches!(error, RuntimeError::NotALibrary { found: text, .. } if text == found));
         }
-        let other = if Machine::this().unwrap() == Machine::X86_64 { Machine::Aarch64 } else { Machine::X86_64 };
-        std::fs::write(&path, fake_library(other)).unwrap();
+        let another = if Machine::this().unwrap() == Machine::X86_64 { Machine::Aarch64 } else { Machine::X86_64 };
+        std::fs::write(&path, fake_library(another)).unwrap();
         let error = named(&path, Origin::Flag).unwrap_err();
-        assert!(matches!(error, RuntimeError::WrongMachine { found, .. } if found == other.name()));
+        assert!(matches!(error, RuntimeError::WrongMachine { found, .. } if found == another.name()));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! The order: `--runtime`, `ORT_DYLIB_PATH`, the pinned version in the cache, the pinned version fetched, and where that
 //! fails the Python environment's or the system's, with a note ([`Progress::Fallback`]). What was named but is not usable
 //! is an error and never passed over. A specification with `runtimes` says exactly which libraries, and nothing else
-//! takes their place.
+//! is used instead.
 
 mod cache;
 mod cuda;
@@ -17,7 +17,7 @@ mod find;
 mod library;
 mod origin;
 mod pip;
-mod places;
+mod search_paths;
 mod wheel;
 
 pub use cache::{broken, cache_folder, find_plugin, find_version, install, install_plugin, list};
@@ -30,7 +30,7 @@ pub use origin::Origin;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The version that perfrun uses unless it is told otherwise, so that everyone measures the same one.
+/// The version that perfrun uses by default, so that everyone measures the same one.
 pub const PINNED: &str = "1.31.1";
 
 /// What happens while a library is looked for, for the terminal to say.
@@ -57,7 +57,7 @@ pub enum Progress {
         /// The file that is not.
         path: PathBuf,
     },
-    /// The pinned version could not be fetched, and another library takes its place.
+    /// The pinned version could not be fetched, and another library is used instead.
     Fallback {
         /// Why it could not.
         reason: String,

@@ -87,7 +87,7 @@ fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> 
         .env("PIP_REQUIRE_VIRTUALENV", "0")
         .stdin(Stdio::null());
     if arguments.first() == Some(&"-m") {
-        // It is the first place that modules are looked for in.
+        // Modules are looked for there first.
         pip.current_dir(folder);
     }
     debug!("{pip:?}");
@@ -114,9 +114,9 @@ fn output(pip: &mut Command) -> io::Result<Output> {
     Ok(Output { status: child.wait()?, stdout: Vec::new(), stderr })
 }
 
-/// The versions that an index has beside the one that it does not have, the newest first, as far as perfrun can open them;
-/// nothing where pip failed otherwise. pip: "Could not find a version that satisfies the requirement X (from versions: A,
-/// B)".
+/// The versions that an index has instead of the one that it does not have, the newest first, as far as perfrun can
+/// open them; nothing where pip failed otherwise. pip: "Could not find a version that satisfies the requirement X (from
+/// versions: A, B)".
 fn without_it(complaint: &str) -> Option<Vec<String>> {
     let (_, rest) = complaint.split_once("(from versions:").filter(|_| !lacks_connection(complaint))?;
     let listed = rest.split_once(')')?.0.split(',').map(str::trim);

@@ -87,8 +87,8 @@ impl Brings {
         }
     }
 
-    /// What must lie beside the library for it to work: earlier versions of perfrun unpacked the library alone.
-    pub(super) fn beside(self) -> &'static [&'static str] {
+    /// The files that the library needs next to it. Earlier versions of perfrun unpacked the library alone.
+    pub(super) fn needed_files(self) -> &'static [&'static str] {
         match self {
             GPU => &["libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"],
             _ => &[],
@@ -162,7 +162,7 @@ pub(super) struct Wheel<'a> {
     pub(super) sha256: Option<&'a str>,
 }
 
-/// A package that was fetched, beside what was in it: its SHA-256 and its name, as `sha256sum` writes them.
+/// A package that was fetched, stored next to its content: its SHA-256 and its name, as `sha256sum` writes them.
 const PACKAGE: &str = "package.sha256";
 
 impl<'a> Wheel<'a> {
@@ -222,11 +222,11 @@ impl Wheel<'_> {
             return Some(folder.join(self.file_name())).filter(|path| path.is_file());
         }
         let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
-        let is_it = |path: &PathBuf| {
+        let is_package = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with(&self.beginning()) && name.ends_with(".whl")) && path.is_file()
         };
-        files.filter(is_it).min()
+        files.filter(is_package).min()
     }
 
     /// SHA-256 of the package, of a version that this perfrun was not made with, as it was when it was fetched.
@@ -245,11 +245,11 @@ impl Wheel<'_> {
         }
     }
 
-    /// Checks the package and writes the library that is in it, with what lies beside it, into `folder`, which is made if
-    /// need be.
+    /// Checks the package and writes the library that is in it, with the files that it needs, into `folder`, which is
+    /// made if need be.
     ///
     /// Every file appears under its name whole or not at all, whoever else writes it at the same time, and the library
-    /// after the others: where it is, they are.
+    /// after all other files: where it is, they are.
     pub(super) fn unpack(&self, package: &Path, folder: &Path) -> Result<PathBuf, RuntimeError> {
         let sha256 = self.verify(package, folder)?;
         let cache_error = |source| RuntimeError::Cache { path: folder.to_owned(), source };
@@ -284,7 +284,7 @@ impl Wheel<'_> {
         Ok(folder.join(library))
     }
 
-    /// Whether a file of its folder is unpacked: shared libraries, and what a plug-in reads beside them. Not the Python
+    /// Whether a file of its folder is unpacked: shared libraries, and files that a plug-in reads. Not the Python
     /// modules, which are shared libraries as well.
     fn takes(&self, name: &str) -> bool {
         let is_library = name.starts_with("lib") && name.contains(".so");
@@ -321,7 +321,7 @@ pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
     fake_wheel_of(folder, version, &super::library::fake_library(Machine::this().unwrap()))
 }
 
-/// The same with this in place of the library.
+/// The same with these bytes instead of the library.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(super) fn fake_wheel_of(folder: &Path, version: &str, library: &[u8]) -> (PathBuf, String) {

@@ -36,14 +36,14 @@ pub struct Score {
 
 impl Score {
     /// Whether chance hardly explains the difference from the reference.
-    pub fn is_told_apart(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.change.is_some_and(|change| change.p <= LEVEL)
     }
 
     /// Whether it is worse than the reference, beyond chance.
     pub fn is_worse(&self) -> bool {
         let lower_is_worse = self.metric.metric().direction == Direction::HigherIsBetter;
-        self.is_told_apart() && self.change.is_some_and(|change| (change.difference < 0.0) == lower_is_worse)
+        self.is_significant() && self.change.is_some_and(|change| (change.difference < 0.0) == lower_is_worse)
     }
 }
 

@@ -28,11 +28,11 @@ impl Agreement {
         (self.items_of_five > 0).then(|| self.shared_of_five as f64 / (5.0 * self.items_of_five as f64))
     }
 
-    pub(super) fn add(&mut self, other: Agreement) {
-        self.items = self.items.saturating_add(other.items);
-        self.same_first = self.same_first.saturating_add(other.same_first);
-        self.shared_of_five = self.shared_of_five.saturating_add(other.shared_of_five);
-        self.items_of_five = self.items_of_five.saturating_add(other.items_of_five);
+    pub(super) fn add(&mut self, more: Agreement) {
+        self.items = self.items.saturating_add(more.items);
+        self.same_first = self.same_first.saturating_add(more.same_first);
+        self.shared_of_five = self.shared_of_five.saturating_add(more.shared_of_five);
+        self.items_of_five = self.items_of_five.saturating_add(more.items_of_five);
     }
 }
 
@@ -65,9 +65,9 @@ pub(super) fn of_scores(output: &Array, reference: &[f64], candidate: &[f64]) ->
 pub fn largest(scores: &[f64], count: usize) -> Vec<usize> {
     let mut first: Vec<usize> = Vec::with_capacity(count + 1);
     for (index, score) in scores.iter().enumerate() {
-        let place = first.iter().position(|other| scores[*other] < *score).unwrap_or(first.len());
-        if place < count {
-            first.insert(place, index);
+        let rank = first.iter().position(|smaller| scores[*smaller] < *score).unwrap_or(first.len());
+        if rank < count {
+            first.insert(rank, index);
             first.truncate(count);
         }
     }

@@ -33,10 +33,10 @@ impl Equal {
         self.equal - self.tied == self.elements
     }
 
-    pub(super) fn add(&mut self, other: &Equal) {
-        self.elements += other.elements;
-        self.equal += other.equal;
-        self.tied += other.tied;
+    pub(super) fn add(&mut self, more: &Equal) {
+        self.elements += more.elements;
+        self.equal += more.equal;
+        self.tied += more.tied;
     }
 }
 
@@ -45,19 +45,21 @@ const SIGNIFICANCE: f64 = 0.01;
 
 /// Whether so many of so many show that the true share is below `least`, by the exact binomial test (method 6.10): a
 /// handful of elements shows it for large differences alone.
-pub(super) fn falls_short(count: u64, of: u64, least: f64) -> bool {
-    if of == 0 || count as f64 >= least * of as f64 {
+pub(super) fn falls_short(count: u64, all: u64, least: f64) -> bool {
+    if all == 0 || count as f64 >= least * all as f64 {
         return false;
     }
     // Certainty is refuted by one element.
-    Binomial::new(of as usize, least).is_none_or(|table| table.at_most(count as usize) <= SIGNIFICANCE)
+    Binomial::new(all as usize, least).is_none_or(|table| table.at_most(count as usize) <= SIGNIFICANCE)
 }
 
 /// Indices of the elements that are not the reference's, of two arrays of the same shape.
 pub(super) fn changed(reference: &Array, candidate: &Array) -> Vec<usize> {
     let differ: Vec<bool> = match (reference.element == candidate.element, reference.numbers(), candidate.numbers()) {
-        (false, Some(expected), Some(found)) => expected.iter().zip(&found).map(|(one, other)| one != other).collect(),
-        _ => reference.elements().into_iter().zip(candidate.elements()).map(|(one, other)| one != other).collect(),
+        (false, Some(expected), Some(found)) => {
+            expected.iter().zip(&found).map(|(left, right)| left != right).collect()
+        }
+        _ => reference.elements().into_iter().zip(candidate.elements()).map(|(left, right)| left != right).collect(),
     };
     differ.iter().enumerate().filter(|(_, differs)| **differs).map(|(index, _)| index).collect()
 }
@@ -78,8 +80,8 @@ impl OutputPairs<'_> {
             return 0;
         }
         let pairs = self.expected.iter().filter(|scores| scores.element.is_float()).filter_map(|scores| {
-            let other = self.found.iter().find(|other| other.name == scores.name && other.shape == scores.shape)?;
-            Some((scores, scores.numbers()?, other.numbers()?))
+            let found = self.found.iter().find(|found| found.name == scores.name && found.shape == scores.shape)?;
+            Some((scores, scores.numbers()?, found.numbers()?))
         });
         let mut tied = vec![false; changed.len()];
         for (scores, expected, found) in pairs {
@@ -87,14 +89,14 @@ impl OutputPairs<'_> {
                 // The scores of what was chosen, as those of TopK.
                 for (tied, at) in tied.iter_mut().zip(changed) {
                     let pair = expected.get(*at).zip(found.get(*at));
-                    *tied |= pair.is_some_and(|(one, other)| (one - other).abs() <= self.tolerance(*one));
+                    *tied |= pair.is_some_and(|(left, right)| (left - right).abs() <= self.tolerance(*left));
                 }
             } else if let Some(table) = Table::of(&reference.shape, &scores.shape, &expected)
                 && let Some(sign) = self.sign(&table, reference)
             {
-                let other = Table { scores: &found, ..table };
+                let found = Table { scores: &found, ..table };
                 for (tied, at) in tied.iter_mut().zip(changed) {
-                    let (first, second) = (table.best(*at, sign), other.best(*at, sign));
+                    let (first, second) = (table.best(*at, sign), found.best(*at, sign));
                     let apart = (table.score(*at, first) - table.score(*at, second)).abs();
                     *tied |= first != second && apart <= self.tolerance(table.score(*at, first));
                 }
@@ -120,7 +122,7 @@ impl OutputPairs<'_> {
                 let best = table.best(at, *sign);
                 let top = table.score(at, best);
                 let tolerance = self.tolerance(top);
-                let ties = |other: usize| other != best && (table.score(at, other) - top).abs() <= tolerance;
+                let ties = |column: usize| column != best && (table.score(at, column) - top).abs() <= tolerance;
                 (0..table.columns).any(ties)
                     || (*columns.entry(class).or_insert(best) == best && *owners.entry(best).or_insert(class) == class)
             })
@@ -153,8 +155,8 @@ impl<'a> Table<'a> {
     }
 
     fn score(&self, at: usize, column: usize) -> f64 {
-        let place = (at / self.stride * self.columns + column) * self.stride + at % self.stride;
-        self.scores.get(place).copied().unwrap_or(f64::NAN)
+        let index = (at / self.stride * self.columns + column) * self.stride + at % self.stride;
+        self.scores.get(index).copied().unwrap_or(f64::NAN)
     }
 
     /// The first of the largest or smallest scores.
@@ -196,11 +198,11 @@ mod tests {
         let reference: Vec<i64> = (0..200).map(|item| item % 2).collect();
         let changed: Vec<i64> = reference.iter().enumerate().map(|(at, v)| if at < 40 { 1 - v } else { *v }).collect();
         for element in [ElementType::Int64, ElementType::Int32, ElementType::Uint64, ElementType::Bool] {
-            let (one, other) = (whole(element.clone(), &reference), whole(element.clone(), &changed));
-            let equal = judged(vec![one.clone()], vec![one.clone()], Precision::Fp32);
+            let (expected, found) = (whole(element.clone(), &reference), whole(element.clone(), &changed));
+            let equal = judged(vec![expected.clone()], vec![expected.clone()], Precision::Fp32);
             assert_eq!((equal.passes(), equal.is_judged, equal.cosine), (true, true, None), "{element}");
             assert_eq!(equal.words(), "close on random data, accuracy not measured");
-            let differ = judged(vec![one], vec![other], Precision::Int8);
+            let differ = judged(vec![expected], vec![found], Precision::Int8);
             assert_eq!(differ.misses, ["label: 80.0 % of elements equal, required 90 %"], "{element}");
         }
         let texts = |values: &[i64]| {
@@ -222,19 +224,22 @@ mod tests {
 
     #[test]
     fn a_handful_of_elements_shows_large_differences_alone() {
-        let of = |equal: u64, elements: u64| {
+        let outcome = |equal: u64, elements: u64| {
             let values = |changed: u64| (0..elements).map(|at| i64::from(at < changed)).collect::<Vec<_>>();
-            let (one, other) = (values(0), values(elements - equal));
-            let found =
-                judged(vec![whole(ElementType::Int64, &one)], vec![whole(ElementType::Int64, &other)], Precision::Int8);
+            let (expected, found) = (values(0), values(elements - equal));
+            let found = judged(
+                vec![whole(ElementType::Int64, &expected)],
+                vec![whole(ElementType::Int64, &found)],
+                Precision::Int8,
+            );
             (found.passes(), found.evidence())
         };
-        assert_eq!(of(7, 8), (true, "label: 7 of 8 elements equal".to_owned()));
-        assert_eq!(of(5, 8), (true, "label: 5 of 8 elements equal".to_owned()));
-        assert_eq!(of(4, 8), (false, "label: 4 of 8 elements equal".to_owned()));
-        assert_eq!(of(0, 1), (true, "label: 0 of 1 elements equal".to_owned()));
-        assert_eq!(of(870, 1000), (false, "label: 87.0 % of elements equal".to_owned()));
-        assert_eq!(of(9_999, 10_000), (true, "label: 99.99 % of elements equal".to_owned()));
+        assert_eq!(outcome(7, 8), (true, "label: 7 of 8 elements equal".to_owned()));
+        assert_eq!(outcome(5, 8), (true, "label: 5 of 8 elements equal".to_owned()));
+        assert_eq!(outcome(4, 8), (false, "label: 4 of 8 elements equal".to_owned()));
+        assert_eq!(outcome(0, 1), (true, "label: 0 of 1 elements equal".to_owned()));
+        assert_eq!(outcome(870, 1000), (false, "label: 87.0 % of elements equal".to_owned()));
+        assert_eq!(outcome(9_999, 10_000), (true, "label: 99.99 % of elements equal".to_owned()));
     }
 
     /// Exact binomial probabilities by SciPy 1.16: `binom.cdf(k, n, p)`.
@@ -266,7 +271,7 @@ mod tests {
     /// Where a softmax saturates, one of eight items turns the cosine of all of them.
     #[test]
     fn scores_beside_labels_are_judged_by_items() {
-        let of = |changed: usize, precision: Precision| {
+        let misses = |changed: usize, precision: Precision| {
             let scores = |changed: usize| {
                 let row = |item: usize| if item < changed { [0.0, 1.0, 0.0] } else { [1.0, 0.0, 0.0] };
                 floats("p", &[8, 3], &(0..8).flat_map(row).collect::<Vec<f32>>())
@@ -276,14 +281,14 @@ mod tests {
             };
             let found = judged(vec![label(0), scores(0)], vec![label(changed), scores(changed)], precision);
             let alone = judged(vec![scores(0)], vec![scores(changed)], precision);
-            assert_eq!(alone.passes(), changed == 0, "without labels they are numbers as all others");
+            assert_eq!(alone.passes(), changed == 0, "without labels they are numbers like any other");
             found.misses
         };
-        assert_eq!(of(1, Precision::Int8), Vec::<String>::new());
+        assert_eq!(misses(1, Precision::Int8), Vec::<String>::new());
         let many = ["p: cosine 0.5000, required 0.98", "label: 4 of 8 elements equal, required 90 %"];
-        assert_eq!(of(4, Precision::Int8), many);
-        assert_eq!(of(1, Precision::Fp32).len(), 3, "cosine, closeness and label");
-        assert_eq!(of(0, Precision::Fp32), Vec::<String>::new());
+        assert_eq!(misses(4, Precision::Int8), many);
+        assert_eq!(misses(1, Precision::Fp32).len(), 3, "cosine, closeness and label");
+        assert_eq!(misses(0, Precision::Fp32), Vec::<String>::new());
     }
 
     /// Of clusters the smallest distance wins, of the k best each has its score, of masks there is one label a pixel.
@@ -292,11 +297,14 @@ mod tests {
         let tied = |expected: Vec<Array>, found: Vec<Array>| judged(expected, found, Precision::Fp16).equal[0].tied;
         let distances =
             |last: [f32; 3]| floats("d", &[3, 3], &[&[0.1, 2.0, 9.0, 3.0, 0.2, 5.0][..], &last[..]].concat());
-        let (one, other) = (whole(ElementType::Int64, &[0, 1, 0]), whole(ElementType::Int64, &[0, 1, 1]));
+        let (expected, found) = (whole(ElementType::Int64, &[0, 1, 0]), whole(ElementType::Int64, &[0, 1, 1]));
         let (near, nearer) = (distances([1.0, 1.001, 9.0]), distances([1.001, 1.0, 9.0]));
-        assert_eq!(tied(vec![one.clone(), near.clone()], vec![other.clone(), nearer]), 1);
-        assert_eq!(tied(vec![one.clone(), near], vec![other.clone(), distances([3.0, 1.0, 9.0])]), 1);
-        assert_eq!(tied(vec![one.clone(), distances([1.0, 3.0, 9.0])], vec![other, distances([3.0, 1.0, 9.0])]), 0);
+        assert_eq!(tied(vec![expected.clone(), near.clone()], vec![found.clone(), nearer]), 1);
+        assert_eq!(tied(vec![expected.clone(), near], vec![found.clone(), distances([3.0, 1.0, 9.0])]), 1);
+        assert_eq!(
+            tied(vec![expected.clone(), distances([1.0, 3.0, 9.0])], vec![found, distances([3.0, 1.0, 9.0])]),
+            0
+        );
 
         let ranks = |indices: &[i64], values: &[f32]| {
             let indices = Array { shape: vec![1, 3], ..whole(ElementType::Int64, indices) };
@@ -341,10 +349,10 @@ mod tests {
     #[test]
     fn bytes_are_numbers_and_may_be_one_step_off() {
         let image = |values: &[i64]| whole(ElementType::Uint8, values);
-        let (one, other) = (image(&[10, 200, 0, 255]), image(&[11, 199, 1, 255]));
-        let fidelity = judged(vec![one.clone()], vec![other], Precision::Fp32);
+        let (expected, found) = (image(&[10, 200, 0, 255]), image(&[11, 199, 1, 255]));
+        let fidelity = judged(vec![expected.clone()], vec![found], Precision::Fp32);
         assert_eq!((fidelity.passes(), fidelity.close, fidelity.equal.len()), (true, Some(1.0), 0));
-        let far = judged(vec![one], vec![image(&[10, 200, 0, 250])], Precision::Fp32);
+        let far = judged(vec![expected], vec![image(&[10, 200, 0, 250])], Precision::Fp32);
         assert_eq!(far.misses, ["75.00 % of the elements are close, required 99.9 %"]);
     }
 
@@ -364,12 +372,12 @@ mod tests {
         use statistics::random::Xoshiro256PlusPlus;
         let draw = |seed: u64| {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-            let (mut one, mut other) = (Vec::new(), Vec::new());
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
             for _ in 0..8 {
-                one.push(random.below(3) as i64);
-                other.push(if random.unit() < 0.02 { 3 } else { one[one.len() - 1] });
+                expected.push(random.below(3) as i64);
+                found.push(if random.unit() < 0.02 { 3 } else { expected[expected.len() - 1] });
             }
-            judged(vec![whole(ElementType::Int64, &one)], vec![whole(ElementType::Int64, &other)], Precision::Int8)
+            judged(vec![whole(ElementType::Int64, &expected)], vec![whole(ElementType::Int64, &found)], Precision::Int8)
         };
         let changed = (0..500).filter(|seed| !draw(*seed).equal[0].is_whole()).count();
         assert!(changed > 50, "{changed}");

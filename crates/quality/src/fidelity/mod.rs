@@ -8,7 +8,7 @@
 //!
 //! The rule for one number is that of numpy's `allclose`: |a - b| <= abs + rel |b|, where b is the reference, and one step
 //! for whole numbers. What is said of the largest difference is scaled by the largest magnitude of the reference's output:
-//! beside an element that is almost zero every difference is large, and says nothing.
+//! relative to an element that is almost zero every difference is large, and says nothing.
 
 mod agreement;
 mod equality;
@@ -38,7 +38,7 @@ pub struct Fidelity {
     /// The inputs were from a file, not random.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_given: bool,
-    /// The reference gave other outputs for the same inputs, further apart than the limits: nothing is judged.
+    /// The reference gave different outputs for the same inputs, further apart than the limits: nothing is judged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reference_varies: bool,
     /// Elements that were compared; `None` in results of format 2.
@@ -71,7 +71,7 @@ pub struct Fidelity {
     /// Each output that is classes or indices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equal: Vec<Equal>,
-    /// Items whose scores keep the least cosine, where all numbers are scores and the model gives labels beside them.
+    /// Items whose scores keep the least cosine, where all numbers are scores and the model also gives labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items_kept: Option<ItemsKept>,
     /// What of the limits is not kept, in words; empty: the variant passes.
@@ -90,9 +90,10 @@ pub struct ItemsKept {
 }
 
 impl Fidelity {
-    /// Judges nothing if the reference is not like itself: `again` are its outputs for the first inputs, computed once more.
+    /// Judges nothing if the reference does not reproduce itself: `again` has its outputs for the first inputs,
+    /// computed again.
     #[must_use]
-    pub fn beside_itself(
+    pub fn against_itself(
         self,
         reference: &[Vec<Array>],
         again: &[Vec<Array>],
@@ -118,7 +119,7 @@ impl Fidelity {
 
     /// The output with the smallest share of equal elements.
     pub fn least_equal(&self) -> Option<&Equal> {
-        self.equal.iter().min_by(|one, other| one.share().total_cmp(&other.share()))
+        self.equal.iter().min_by(|left, right| left.share().total_cmp(&right.share()))
     }
 
     fn miss(&mut self, what: String) {
@@ -146,8 +147,8 @@ pub fn compare(reference: &[Vec<Array>], candidate: &[Vec<Array>], limits: &Fide
     for (expected, found) in reference.iter().zip(candidate) {
         let all = OutputPairs { expected, found, limits };
         for output in expected {
-            match found.iter().find(|other| other.name == output.name) {
-                Some(other) => sums.add(output, other, all),
+            match found.iter().find(|candidate| candidate.name == output.name) {
+                Some(candidate) => sums.add(output, candidate, all),
                 None => sums.miss(format!("there is no output `{}`", output.name)),
             }
         }
@@ -170,7 +171,7 @@ fn whole(name: &str) -> &str {
 }
 
 impl Fidelity {
-    /// Judges by what the limits say; scores beside labels are judged by items, with the labels.
+    /// Judges by what the limits say; scores of a model that also gives labels are judged by items, with the labels.
     fn judge(&mut self, limits: &FidelityLimits) {
         if self.items_kept.is_none() {
             self.judge_numbers(limits);
@@ -189,7 +190,7 @@ impl Fidelity {
         if let (Some(cosine), Some(least)) = (self.cosine, limits.cosine)
             && cosine < least
         {
-            // As many decimals as tell the two apart.
+            // As many decimals as are needed to distinguish the two.
             let decimals = (4..=12).find(|decimals| format!("{cosine:.decimals$}") != format!("{least:.decimals$}"));
             let output = self.cosine_of.as_ref().map(|output| format!("{output}: ")).unwrap_or_default();
             self.miss(format!("{output}cosine {cosine:.*}, required {least}", decimals.unwrap_or(12)));
@@ -205,7 +206,7 @@ impl Fidelity {
 
 #[cfg(test)]
 mod tests {
-    use super::sums::last_place;
+    use super::sums::unit_in_last_place;
     use super::*;
     use experiment::Precision;
     use onnx::ElementType;
@@ -268,7 +269,7 @@ mod tests {
             let differs = compare(&sets(&values(1)), &sets(&values(2)), &limits);
             assert!(!differs.passes(), "{precision:?}");
             let itself =
-                |again: &[f32]| differs.clone().beside_itself(&sets(&values(1)), &sets(again), &limits, precision);
+                |again: &[f32]| differs.clone().against_itself(&sets(&values(1)), &sets(again), &limits, precision);
             assert!(!itself(&reordered).passes(), "{precision:?}");
             let mut unjudged = itself(&values(3));
             unjudged.judge_classes(&limits, precision);
@@ -301,7 +302,7 @@ mod tests {
             let fidelity = compared(&[4.0, 0.004, -1.0, 1.0], &[4.0, 1e-6, -1.0, 1.0], precision);
             let (largest, mean) = (fidelity.max_scaled.unwrap_or(1.0), fidelity.mean_scaled.unwrap_or(1.0));
             assert!((largest - 0.001).abs() < 1e-6 && (mean - 0.000_25).abs() < 1e-6, "{fidelity:?}");
-            // Neighbours of four are 2^-21 apart.
+            // Adjacent float32 numbers at four are 2^-21 apart.
             assert_eq!(fidelity.max_scaled_ulp, Some((0.003_999 * 2.0_f64.powi(21)).round() as u64));
         }
         let nothing = compared(&[0.5, 0.0], &[0.0, 0.0], Precision::Int8);
@@ -312,9 +313,9 @@ mod tests {
     fn the_last_place_is_that_of_float32() {
         for value in [1.0_f32, 3.5, 1e-40] {
             let next = f32::from_bits(value.to_bits() + 1);
-            assert_eq!(last_place(f64::from(value)), f64::from(next) - f64::from(value));
+            assert_eq!(unit_in_last_place(f64::from(value)), f64::from(next) - f64::from(value));
         }
-        assert!(last_place(f64::MAX).is_finite());
+        assert!(unit_in_last_place(f64::MAX).is_finite());
     }
 
     /// As records had it before differences were scaled.

@@ -13,7 +13,7 @@ use statistics::rank_correlation::{by_chance, rank_correlation};
 /// Elements of each output and input set that are looked at, evenly spread.
 const MOST_ELEMENTS: usize = 8192;
 
-/// Of fewer elements chance is not told from a relation.
+/// With fewer elements a relation cannot be distinguished from chance.
 const LEAST_ELEMENTS: usize = 32;
 
 /// A rank correlation below this is of no use, however many elements show that it is not zero.
@@ -25,7 +25,7 @@ const CLOSE_COSINE: f64 = 0.9;
 /// Outputs with this share of equal elements are related, however frequent their classes are.
 const MOSTLY_EQUAL: f64 = 0.9;
 
-/// Elements of one output beside the reference's, over all input sets.
+/// Elements of one output with the reference's, over all input sets.
 #[derive(Debug, Default)]
 pub(super) struct Relation {
     pub(super) output: String,
@@ -40,11 +40,11 @@ impl Relation {
         Relation { output: output.to_owned(), ..Relation::default() }
     }
 
-    /// Adds numbers of an input set; those that are not finite tell nothing.
+    /// Adds numbers of an input set; those that are not finite are left out.
     pub(super) fn add_numbers(&mut self, expected: &[f64], found: &[f64]) {
         let step = expected.len().div_ceil(MOST_ELEMENTS).max(1);
         let pairs = expected.iter().copied().zip(found.iter().copied()).step_by(step);
-        self.numbers.extend(pairs.filter(|(one, other)| one.is_finite() && other.is_finite()));
+        self.numbers.extend(pairs.filter(|(left, right)| left.is_finite() && right.is_finite()));
     }
 
     /// Adds classes or indices of an input set.
@@ -53,10 +53,10 @@ impl Relation {
         if let (Some(expected), Some(found)) = (reference.numbers(), candidate.numbers()) {
             self.add_numbers(&expected, &found);
             let pairs = expected.iter().zip(&found).step_by(step);
-            self.classes.extend(pairs.map(|(one, other)| (one.to_bits(), other.to_bits())));
+            self.classes.extend(pairs.map(|(left, right)| (left.to_bits(), right.to_bits())));
         } else {
             let pairs = reference.elements().into_iter().zip(candidate.elements()).step_by(step);
-            self.classes.extend(pairs.map(|(one, other)| (fnv1a64(one), fnv1a64(other))));
+            self.classes.extend(pairs.map(|(left, right)| (fnv1a64(left), fnv1a64(right))));
         }
     }
 
@@ -73,21 +73,21 @@ impl Relation {
     }
 
     /// The same of classes: they are equal no more often than their frequencies alone make them, and where they are
-    /// numbers, such as places in a list, their order is by chance too.
+    /// numbers, such as positions in a list, their order is by chance too.
     pub(super) fn unrelated_classes(&self) -> Option<String> {
         let elements = self.classes.len();
         if elements < LEAST_ELEMENTS {
             return None;
         }
-        let of = elements as f64;
-        let equal = self.classes.iter().filter(|(one, other)| one == other).count() as f64 / of;
+        let all = elements as f64;
+        let equal = self.classes.iter().filter(|(left, right)| left == right).count() as f64 / all;
         let mut frequencies: HashMap<u64, (f64, f64)> = HashMap::new();
-        for (one, other) in &self.classes {
-            frequencies.entry(*one).or_default().0 += 1.0 / of;
-            frequencies.entry(*other).or_default().1 += 1.0 / of;
+        for (left, right) in &self.classes {
+            frequencies.entry(*left).or_default().0 += 1.0 / all;
+            frequencies.entry(*right).or_default().1 += 1.0 / all;
         }
-        let expected: f64 = frequencies.values().map(|(one, other)| one * other).sum();
-        let most = expected + normal_quantile(0.95) * (expected * (1.0 - expected) / of).max(0.0).sqrt();
+        let expected: f64 = frequencies.values().map(|(left, right)| left * right).sum();
+        let most = expected + normal_quantile(0.95) * (expected * (1.0 - expected) / all).max(0.0).sqrt();
         let is_in_order = || self.rank_correlation().is_some_and(|correlation| correlation > self.chance());
         let is_unrelated = equal < MOSTLY_EQUAL && equal <= most && !is_in_order();
         is_unrelated.then(|| {
@@ -183,11 +183,11 @@ mod tests {
             (class, if random.below(2) == 0 { class } else { random.below(10) })
         };
         assert!(!unrelated(&of_classes(half, 1000)));
-        // Indices that all moved by one are no other indices.
-        let place = std::cell::Cell::new(0);
+        // Indices that all moved by one are still related.
+        let index = std::cell::Cell::new(0);
         let moved = |_: &mut Xoshiro256PlusPlus| {
-            place.set(place.get() + 1);
-            (place.get(), place.get() + 1)
+            index.set(index.get() + 1);
+            (index.get(), index.get() + 1)
         };
         assert!(!unrelated(&of_classes(moved, 1000)));
         assert!(!unrelated(&of_classes(|_| (3, 3), 1000)));

@@ -31,9 +31,9 @@ pub(super) struct Sums {
     least_cosine: Option<f64>,
     items_kept: ItemsKept,
     /// Some numbers are no scores of items.
-    has_others: bool,
+    has_unscored_numbers: bool,
     equal: Vec<Equal>,
-    /// Each output beside the reference's, where no limit says how like it has to be.
+    /// Each output with the reference's, where no limit says how like it has to be.
     relations: Option<Vec<Relation>>,
     misses: Vec<String>,
     misshaped: Vec<String>,
@@ -44,13 +44,13 @@ pub(super) struct Sums {
 struct Angle {
     output: String,
     product: f64,
-    own: f64,
-    other: f64,
+    candidate_squared: f64,
+    reference_squared: f64,
 }
 
 impl Angle {
     fn cosine(&self) -> f64 {
-        cosine(self.product, self.own, self.other)
+        cosine(self.product, self.candidate_squared, self.reference_squared)
     }
 }
 
@@ -76,7 +76,7 @@ impl Sums {
         }
     }
 
-    /// A shape that depends on the input differs in other ways for every set: the first is named.
+    /// A shape that depends on the input differs in another way for every set: the first is named.
     fn misshaped(&mut self, output: &Array, what: String) {
         if !self.misshaped.contains(&output.name) {
             self.misshaped.push(output.name.clone());
@@ -87,7 +87,7 @@ impl Sums {
     pub(super) fn add(&mut self, reference: &Array, candidate: &Array, all: OutputPairs<'_>) {
         let name = &reference.name;
         if reference.keys != candidate.keys {
-            let lacks = |one: &Array, other: &Array| one.keys.iter().find(|key| !other.keys.contains(key)).cloned();
+            let lacks = |left: &Array, right: &Array| left.keys.iter().find(|key| !right.keys.contains(key)).cloned();
             let what = match (lacks(reference, candidate), lacks(candidate, reference)) {
                 (Some(key), _) => format!("output `{name}` lacks the key `{key}`"),
                 (None, Some(key)) => format!("output `{name}` has the key `{key}`, which the reference's lacks"),
@@ -133,7 +133,7 @@ impl Sums {
         }
         let step = if reference.element.is_float() { 0.0 } else { 1.0 };
         let (mut largest, mut sum) = (0.0_f64, 0.0);
-        let (mut product, mut own, mut other) = (0.0, 0.0, 0.0);
+        let (mut product, mut candidate_squared, mut reference_squared) = (0.0, 0.0, 0.0);
         for (a, b) in found.iter().zip(&expected) {
             // Equal infinities are equal.
             let difference = if a == b { 0.0 } else { (a - b).abs() };
@@ -142,8 +142,8 @@ impl Sums {
             self.close += u64::from(difference <= (self.abs + self.rel * b.abs()).max(step));
             if a.is_finite() && b.is_finite() {
                 product += a * b;
-                own += a * a;
-                other += b * b;
+                candidate_squared += a * a;
+                reference_squared += b * b;
             }
         }
         self.sum_abs += sum;
@@ -156,17 +156,22 @@ impl Sums {
         match self.angles.iter_mut().find(|angle| angle.output == reference.name) {
             Some(angle) => {
                 angle.product += product;
-                angle.own += own;
-                angle.other += other;
+                angle.candidate_squared += candidate_squared;
+                angle.reference_squared += reference_squared;
             }
-            None => self.angles.push(Angle { output: reference.name.clone(), product, own, other }),
+            None => self.angles.push(Angle {
+                output: reference.name.clone(),
+                product,
+                candidate_squared,
+                reference_squared,
+            }),
         }
         match agreement::of_scores(reference, &expected, &found) {
             Some(agreement) => {
                 self.agreement.get_or_insert_default().add(agreement);
                 self.add_items(reference, &expected, &found);
             }
-            None => self.has_others = true,
+            None => self.has_unscored_numbers = true,
         }
     }
 
@@ -197,7 +202,7 @@ impl Sums {
     /// Counts the items of which the scores keep the least cosine.
     fn add_items(&mut self, reference: &Array, expected: &[f64], found: &[f64]) {
         let columns = reference.shape.last().map_or(1, |columns| (*columns).max(1) as usize);
-        let product = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
+        let product = |left: &[f64], right: &[f64]| left.iter().zip(right).map(|(a, b)| a * b).sum::<f64>();
         for (a, b) in found.chunks_exact(columns).zip(expected.chunks_exact(columns)) {
             let cosine = cosine(product(a, b), product(a, a), product(b, b));
             self.items_kept.items += 1;
@@ -205,7 +210,7 @@ impl Sums {
         }
     }
 
-    /// Counts the differences of one output beside its own magnitude.
+    /// Adds the differences of one output relative to its magnitude.
     fn scale(&mut self, reference: &[f64], largest: f64, sum: f64, is_float: bool) {
         let finite = reference.iter().map(|value| value.abs()).filter(|value| value.is_finite());
         let magnitude = finite.fold(0.0, f64::max);
@@ -216,20 +221,22 @@ impl Sums {
         self.sum_scaled += sum / magnitude;
         self.scaled_elements += reference.len() as u64;
         if is_float {
-            let places = (largest / last_place(magnitude)).round() as u64;
-            self.max_scaled_ulp = Some(self.max_scaled_ulp.unwrap_or(0).max(places));
+            let units = (largest / unit_in_last_place(magnitude)).round() as u64;
+            self.max_scaled_ulp = Some(self.max_scaled_ulp.unwrap_or(0).max(units));
         }
     }
 
     pub(super) fn result(mut self, input_sets: u64, limits: &FidelityLimits) -> Fidelity {
         self.unrelated().into_iter().for_each(|what| self.miss(what));
-        let share = |count: u64, of: u64| if of == 0 { 1.0 } else { count as f64 / of as f64 };
-        let mean = |sum: f64, of: u64| if of == 0 { 0.0 } else { sum / of as f64 };
-        let widest = self.angles.iter().min_by(|one, other| one.cosine().total_cmp(&other.cosine()));
+        let share = |count: u64, all: u64| if all == 0 { 1.0 } else { count as f64 / all as f64 };
+        let mean = |sum: f64, count: u64| if count == 0 { 0.0 } else { sum / count as f64 };
+        let widest = self.angles.iter().min_by(|left, right| left.cosine().total_cmp(&right.cosine()));
         let has_several = self.angles.len() + self.equal.len() > 1;
         let has_limits = (limits.abs.is_some() || limits.rel.is_some()) && self.numbers > 0;
-        let is_classifier =
-            !self.equal.is_empty() && !self.has_others && self.items_kept.items > 0 && self.least_cosine.is_some();
+        let is_classifier = !self.equal.is_empty()
+            && !self.has_unscored_numbers
+            && self.items_kept.items > 0
+            && self.least_cosine.is_some();
         let mut found = Fidelity {
             input_sets,
             items_of_data: None,
@@ -256,16 +263,16 @@ impl Sums {
 }
 
 /// Cosine of two vectors from their products; two zeros are alike, one is not.
-fn cosine(product: f64, own: f64, other: f64) -> f64 {
-    match (own > 0.0, other > 0.0) {
-        (true, true) => (product / (own.sqrt() * other.sqrt())).clamp(-1.0, 1.0),
+fn cosine(product: f64, left_squared: f64, right_squared: f64) -> f64 {
+    match (left_squared > 0.0, right_squared > 0.0) {
+        (true, true) => (product / (left_squared.sqrt() * right_squared.sqrt())).clamp(-1.0, 1.0),
         (false, false) => 1.0,
         _ => 0.0,
     }
 }
 
-/// The distance between neighbours of float32 at this magnitude.
-pub(super) fn last_place(magnitude: f64) -> f64 {
+/// The distance between adjacent float32 numbers at this magnitude.
+pub(super) fn unit_in_last_place(magnitude: f64) -> f64 {
     // IEEE 754 binary32: exponents are stored plus 127, fractions have 23 bits; subnormals have the least exponent.
     let exponent = ((magnitude as f32).to_bits() >> 23) & 0xff;
     2.0_f64.powi(exponent.max(1) as i32 - 127 - 23)

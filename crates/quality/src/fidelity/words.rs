@@ -1,4 +1,4 @@
-//! What is said of outputs beside the reference's, in words: terminal, answer, reports and `perfrun convert` have them
+//! How outputs differ from the reference's, in words: terminal, answer, reports and `perfrun convert` have them
 //! from here.
 
 use super::equality::falls_short;
@@ -12,7 +12,8 @@ pub const ACCURACY_NOT_MEASURED: &str = "accuracy not measured";
 pub const OUTPUTS_DIFFER: &str = "outputs differ";
 
 impl Fidelity {
-    /// Judges the scores beside labels: a limit that they miss counts where more items miss it than labels may change.
+    /// Judges scores of a model that also gives labels: a limit that they miss counts where more items miss it than
+    /// labels may change.
     pub fn judge_scores(&mut self, limits: &FidelityLimits, precision: Precision) {
         let Some(ItemsKept { items, kept }) = self.items_kept.filter(|_| !self.reference_varies) else { return };
         let usual = FidelityLimits::least_equal(precision, self.items_of_data.is_some());
@@ -22,7 +23,7 @@ impl Fidelity {
     }
 
     /// Judges classes by perfrun's own limits: those of outputs that are classes, and, for items of data alone, those that
-    /// scores put first: of random inputs they tell nothing.
+    /// scores put first: of random inputs they mean nothing.
     ///
     /// A limit of the specification's own was judged when the outputs were compared.
     pub fn judge_classes(&mut self, limits: &FidelityLimits, precision: Precision) {
@@ -126,7 +127,7 @@ fn changed(agreement: &Agreement) -> String {
         let all = (2..=MOST_PARTS).flat_map(|parts| (1..parts).map(move |part| (part, parts)));
         let error = |(part, parts): &(u32, u32)| (f64::from(*part) / f64::from(*parts) - share).abs();
         // Of equal ones the first, which has the smallest denominator.
-        if let Some(nearest) = all.min_by(|one, other| error(one).total_cmp(&error(other))) {
+        if let Some(nearest) = all.min_by(|left, right| error(left).total_cmp(&error(right))) {
             (part, parts) = (nearest.0, f64::from(nearest.1));
         }
     }
@@ -217,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_limit_of_the_specification_stands_in_place_of_the_usual_one() {
-        let mut own = fidelity(Some(100), 90, 100);
-        own.judge_classes(&FidelityLimits { top1: Some(0.8), ..FidelityLimits::default() }, Precision::Int8);
-        assert_eq!((own.passes(), own.words().as_str()), (true, "1 in 10 top classes changed"));
+        let mut with_limit = fidelity(Some(100), 90, 100);
+        with_limit.judge_classes(&FidelityLimits { top1: Some(0.8), ..FidelityLimits::default() }, Precision::Int8);
+        assert_eq!((with_limit.passes(), with_limit.words().as_str()), (true, "1 in 10 top classes changed"));
     }
 
     #[test]

@@ -16,9 +16,9 @@ pub(super) fn harmless(listed: &[u8]) -> Result<Vec<String>, String> {
         if ["local", "worktree"].contains(&scope) {
             let (key, value) = setting.split_once('\n').unwrap_or((setting, ""));
             match in_place_of(key, value) {
-                // It takes what is before the first one as the name.
-                others if !others.is_empty() && key.contains('=') => return Err(key.to_owned()),
-                others => settings.extend(others),
+                // `git -c` takes what is before the first `=` as the name.
+                replacements if !replacements.is_empty() && key.contains('=') => return Err(key.to_owned()),
+                replacements => settings.extend(replacements),
             }
         }
     }

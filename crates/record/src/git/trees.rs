@@ -11,14 +11,14 @@ impl Repository {
     pub fn objects(&self, commit: Option<&str>, folder: &str) -> BTreeMap<String, String> {
         let folder = folder.trim_end_matches('/');
         let below = if folder.is_empty() { "." } else { folder };
-        let (listed, place) = match commit {
+        let (listed, object_field) = match commit {
             Some(commit) => (self.listed(&["ls-tree", "-r", "-z", "--full-tree", commit, "--", below]), 2),
             None => (self.listed(&["ls-files", "--stage", "-z", "--", below]), 1),
         };
         // `<mode> <kind> <object>\t<path>`, or `<mode> <object> <stage>\t<path>`.
         let entry = |entry: String| {
             let (facts, path) = entry.split_once('\t')?;
-            Some((path.to_owned(), facts.split(' ').nth(place)?.to_owned()))
+            Some((path.to_owned(), facts.split(' ').nth(object_field)?.to_owned()))
         };
         let mut found: BTreeMap<String, String> = listed.into_iter().filter_map(entry).collect();
         if commit.is_none() {

@@ -11,40 +11,41 @@ use super::Part;
 use super::matrix::Joined;
 use experiment::DeviceIndex;
 
-/// Everything that was found, with cells, groups and devices by their places in the whole.
+/// Everything that was found, with cells, groups and devices by their indices in the whole.
 pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
     let each = || parts.iter().enumerate().map(|(index, part)| (At { joined, part: index }, &part.manifest));
     let mut found = PassFindings { complete: true, ..PassFindings::default() };
     for (at, manifest) in each() {
-        let of = &manifest.findings;
+        let findings = &manifest.findings;
         let devices = manifest.experiment.devices.len();
-        found.sessions.extend(of.sessions.iter().cloned());
-        merge(&mut found.devices, &of.devices, |all, other| at.devices(all, other, devices));
-        merge(&mut found.convert, &of.convert, converted);
-        merge(&mut found.search, &of.search, |all, other| at.searched(all, other));
-        merge(&mut found.rehearsal, &of.rehearsal, |all, other| at.rehearsed(all, other));
-        merge(&mut found.rates, &of.rates, |all, other| at.rates(all, other));
-        merge(&mut found.outputs, &of.outputs, |all, other| {
+        found.invocations.extend(findings.invocations.iter().cloned());
+        merge(&mut found.devices, &findings.devices, |all, other| at.devices(all, other, devices));
+        merge(&mut found.convert, &findings.convert, converted);
+        merge(&mut found.search, &findings.search, |all, other| at.searched(all, other));
+        merge(&mut found.rehearsal, &findings.rehearsal, |all, other| at.rehearsed(all, other));
+        merge(&mut found.rates, &findings.rates, |all, other| at.rates(all, other));
+        merge(&mut found.outputs, &findings.outputs, |all, other| {
             all.fidelity.extend(at.fidelity(&other.fidelity));
-            let own = |known: &NotCompared| Some(NotCompared { cell: at.own(known.cell)?, ..known.clone() });
-            all.not_compared.extend(other.not_compared.iter().filter_map(own));
+            let renumbered =
+                |known: &NotCompared| Some(NotCompared { cell: at.taken_cell(known.cell)?, ..known.clone() });
+            all.not_compared.extend(other.not_compared.iter().filter_map(renumbered));
         });
-        merge(&mut found.profile, &of.profile, |all, other| at.profiled(all, other));
-        merge(&mut found.accuracy, &of.accuracy, |all, other| at.scored(all, other));
-        merge(&mut found.side_by_side, &of.side_by_side, |all, other| at.tried(all, other, devices));
+        merge(&mut found.profile, &findings.profile, |all, other| at.profiled(all, other));
+        merge(&mut found.accuracy, &findings.accuracy, |all, other| at.scored(all, other));
+        merge(&mut found.side_by_side, &findings.side_by_side, |all, other| at.tried(all, other, devices));
         let machine = (joined.is_several()).then_some(parts[at.part].machine.as_str());
-        merge(&mut found.peak, &of.peak, |all, other| seen(all, other, machine));
-        if let Some(budget) = of.budget {
+        merge(&mut found.peak, &findings.peak, |all, other| seen(all, other, machine));
+        if let Some(budget) = findings.budget {
             // The cells of each record without room for them are skipped in its plan.
             let known = found.budget.get_or_insert(BudgetUsed { cells: None, ..budget });
             *known =
                 BudgetUsed { runs: known.runs.max(budget.runs), wanted: known.wanted.max(budget.wanted), ..*known };
         }
         if found.setup.is_none() {
-            found.setup.clone_from(&of.setup);
+            found.setup.clone_from(&findings.setup);
         }
         if found.requirements.is_none() {
-            found.requirements = of.requirements;
+            found.requirements = findings.requirements;
         }
     }
     if joined.is_several() {
@@ -57,32 +58,32 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
     found
 }
 
-/// Adds what a part found to what the others did; nothing where it found nothing.
+/// Adds what a part found to what the parts before it found; nothing where it found nothing.
 fn merge<T: Default>(all: &mut Option<T>, found: &Option<T>, add: impl FnOnce(&mut T, &T)) {
     if let Some(found) = found {
         add(all.get_or_insert_with(T::default), found);
     }
 }
 
-/// Places in the whole, as a part sees them.
+/// Indices in the whole, as a part sees them.
 struct At<'a> {
     joined: &'a Joined,
     part: usize,
 }
 
 impl At<'_> {
-    /// The place of a cell that this part speaks for.
-    fn own(&self, cell: u32) -> Option<u32> {
-        self.cell(cell).filter(|cell| self.joined.speaks(self.part, *cell as usize))
+    /// The index of a cell, if the whole takes it from this part.
+    fn taken_cell(&self, cell: u32) -> Option<u32> {
+        self.cell(cell).filter(|cell| self.joined.is_taken_from(self.part, *cell as usize))
     }
 
     fn cell(&self, cell: u32) -> Option<u32> {
-        self.joined.place(self.part, cell as usize).map(|place| place as u32)
+        self.joined.index(self.part, cell as usize).map(|index| index as u32)
     }
 
     fn devices(&self, all: &mut DevicesSeen, found: &DevicesSeen, devices: usize) {
         for seen in &found.devices {
-            let device = self.joined.device(self.part, seen.device.place(), devices).into();
+            let device = self.joined.device(self.part, seen.device.index(), devices).into();
             if !all.devices.iter().any(|known| known.device == device) {
                 all.devices.push(DeviceSeen { device, ..seen.clone() });
             }
@@ -92,7 +93,7 @@ impl At<'_> {
 
     /// Shards try the same devices with cells of their own.
     fn tried(&self, all: &mut SideBySide, found: &SideBySide, devices: usize) {
-        let device = |device: &DeviceIndex| self.joined.device(self.part, device.place(), devices).into();
+        let device = |device: &DeviceIndex| self.joined.device(self.part, device.index(), devices).into();
         for trial in &found.trials {
             let cell = |known: &Disturbed| Some(Disturbed { cell: self.cell(known.cell)?, ..*known });
             let (devices, cells) =
@@ -102,13 +103,14 @@ impl At<'_> {
     }
 
     fn searched(&self, all: &mut Searched, found: &Searched) {
-        let own = |search: &CellSearch| Some(CellSearch { cell: self.own(search.cell)?, ..search.clone() });
-        all.searches.extend(found.searches.iter().filter_map(own));
+        let renumbered =
+            |search: &CellSearch| Some(CellSearch { cell: self.taken_cell(search.cell)?, ..search.clone() });
+        all.searches.extend(found.searches.iter().filter_map(renumbered));
     }
 
     fn rates(&self, all: &mut Rates, found: &Rates) {
-        let own = |rate: &CellRate| Some(CellRate { cell: self.own(rate.cell)?, ..rate.clone() });
-        all.cells.extend(found.cells.iter().filter_map(own));
+        let renumbered = |rate: &CellRate| Some(CellRate { cell: self.taken_cell(rate.cell)?, ..rate.clone() });
+        all.cells.extend(found.cells.iter().filter_map(renumbered));
     }
 
     fn rehearsed(&self, all: &mut Rehearsed, found: &Rehearsed) {
@@ -117,35 +119,36 @@ impl At<'_> {
                 all.libraries.push(said.clone());
             }
         }
-        let own = |known: &TooLarge| Some(TooLarge { cell: self.own(known.cell)?, ..*known });
-        all.too_large.extend(found.too_large.iter().filter_map(own));
+        let renumbered = |known: &TooLarge| Some(TooLarge { cell: self.taken_cell(known.cell)?, ..*known });
+        all.too_large.extend(found.too_large.iter().filter_map(renumbered));
     }
 
     fn fidelity(&self, found: &[CellFidelity]) -> Vec<CellFidelity> {
-        let own = |known: &CellFidelity| {
+        let renumbered = |known: &CellFidelity| {
             let reference = known.reference.map_or(Some(None), |reference| self.cell(reference).map(Some))?;
-            Some(CellFidelity { cell: self.own(known.cell)?, reference, ..known.clone() })
+            Some(CellFidelity { cell: self.taken_cell(known.cell)?, reference, ..known.clone() })
         };
-        found.iter().filter_map(own).collect()
+        found.iter().filter_map(renumbered).collect()
     }
 
     fn profiled(&self, all: &mut Profiled, found: &Profiled) {
-        let own = |known: &CellProfile| Some(CellProfile { cell: self.own(known.cell)?, ..known.clone() });
-        all.cells.extend(found.cells.iter().filter_map(own));
+        let renumbered =
+            |known: &CellProfile| Some(CellProfile { cell: self.taken_cell(known.cell)?, ..known.clone() });
+        all.cells.extend(found.cells.iter().filter_map(renumbered));
     }
 
     fn scored(&self, all: &mut Scored, found: &Scored) {
-        let own = |known: &VariantAccuracy| {
+        let renumbered = |known: &VariantAccuracy| {
             let reference = known.reference.map(|reference| self.cell(reference));
             let reference = match reference {
                 Some(None) => return None,
-                Some(place) => place,
+                Some(index) => index,
                 None => None,
             };
             Some(VariantAccuracy { cell: self.cell(known.cell)?, reference, ..known.clone() })
         };
         // Parts with other inputs score the same variants.
-        for known in found.accuracy.iter().filter_map(own) {
+        for known in found.accuracy.iter().filter_map(renumbered) {
             let is_known = |other: &VariantAccuracy| self.joined.differ_in_input_alone(other.cell, known.cell);
             if !all.accuracy.iter().any(is_known) {
                 all.accuracy.push(known);
@@ -155,10 +158,11 @@ impl At<'_> {
     }
 }
 
-/// Conversions are the same wherever they were made; those of models that a part did not need are the others'.
+/// Conversions are the same wherever they were made; those of models that a part did not need come from the other
+/// parts.
 fn converted(all: &mut Converted, found: &Converted) {
     for file in &found.variant_files {
-        let key = |of: &super::super::VariantFile| (of.model, of.variant, of.provider);
+        let key = |file: &super::super::VariantFile| (file.model, file.variant, file.provider);
         match all.variant_files.iter_mut().find(|known| key(known) == key(file)) {
             Some(known) if known.sha256.is_none() => known.clone_from(file),
             Some(_) => {}
@@ -171,17 +175,17 @@ fn seen(all: &mut Roofline, found: &Roofline, machine: Option<&str>) {
     let label = |device: &str| machine.map_or_else(|| device.to_owned(), |machine| format!("{device}@{machine}"));
     for peak in &found.peaks {
         let peak = Peak { device: label(&peak.device), ..peak.clone() };
-        let key = |of: &Peak| (of.device.clone(), of.threads, of.arithmetic);
+        let key = |peak: &Peak| (peak.device.clone(), peak.threads, peak.arithmetic);
         keep_best(&mut all.peaks, peak, key, |one, other| one.operations_per_s > other.operations_per_s);
     }
     for seen in &found.bandwidths {
         let seen = Bandwidth { device: label(&seen.device), ..seen.clone() };
-        let key = |of: &Bandwidth| (of.device.clone(), of.threads, of.of, of.of_bytes);
+        let key = |seen: &Bandwidth| (seen.device.clone(), seen.threads, seen.stream, seen.bytes);
         keep_best(&mut all.bandwidths, seen, key, |one, other| one.bytes_per_s > other.bytes_per_s);
     }
     for seen in &found.launches {
         let seen = Launching { device: label(&seen.device), ..seen.clone() };
-        let key = |of: &Launching| (of.device.clone(), of.threads);
+        let key = |seen: &Launching| (seen.device.clone(), seen.threads);
         keep_best(&mut all.launches, seen, key, |one, other| one.node_ns < other.node_ns);
     }
     for file in &found.files {
@@ -191,7 +195,7 @@ fn seen(all: &mut Roofline, found: &Roofline, machine: Option<&str>) {
     }
 }
 
-/// Of what several parts saw on one machine the best stands.
+/// Keeps the best of what several parts saw on one machine.
 fn keep_best<T, K: PartialEq>(all: &mut Vec<T>, found: T, key: impl Fn(&T) -> K, is_better: impl Fn(&T, &T) -> bool) {
     match all.iter_mut().find(|known| key(known) == key(&found)) {
         Some(known) if is_better(&found, known) => *known = found,
@@ -206,7 +210,7 @@ fn iterations(parts: &[Part], joined: &Joined) -> Vec<u32> {
     for (index, part) in parts.iter().enumerate() {
         let manifest = &part.manifest;
         for (old, cell) in manifest.plan.cells.iter().enumerate() {
-            let Some(group) = joined.place(index, old).map(|place| joined.group(place)) else { continue };
+            let Some(group) = joined.index(index, old).map(|cell| joined.group(cell)) else { continue };
             let found = manifest.iterations().get(cell.group as usize).copied().unwrap_or(0);
             all.resize(all.len().max(group + 1), 0);
             all[group] = all[group].max(found);

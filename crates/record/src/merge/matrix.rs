@@ -1,4 +1,4 @@
-//! The cells of several records in one matrix: which record speaks for which, and the plan that they would have had.
+//! The cells of several records in one matrix: which record each is taken from, and the plan that they would have had.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ pub(super) struct Joined {
     pub(super) cells: Vec<JoinedCell>,
     /// The machine of each part.
     machine_of: Vec<usize>,
-    /// Places here by machine and place in the parts, which all have the same plan.
-    places: BTreeMap<(usize, usize), usize>,
+    /// The index of a cell in the whole by its machine and its index in the parts, which all have the same plan.
+    indices: BTreeMap<(usize, usize), usize>,
     /// Groups here by machine and group of the parts, in the order of their first cells.
     groups: BTreeMap<(usize, u32), usize>,
     is_several: bool,
@@ -23,45 +23,45 @@ pub(super) struct Joined {
 
 /// A cell of the whole.
 pub(super) struct JoinedCell {
-    /// Its place in the parts.
+    /// Its index in the parts.
     pub(super) old: usize,
     machine: usize,
     /// Its group here.
     group: usize,
     /// Where it stands on the axes in the parts, whatever its input.
     at: Point,
-    /// The part that speaks for it: the one that measured it, else one that says why nobody could.
+    /// The part that it is taken from: the one that measured it, else one that says why it could not be measured.
     part: usize,
 }
 
 impl Joined {
     pub(super) fn of(parts: &[Part], machines: &[MachineUsed]) -> Result<Self, MergeError> {
         let plan = &parts[0].manifest.plan;
-        let place = |part: &Part| machines.iter().position(|machine| machine.name == part.machine).unwrap_or(0);
-        let machine_of: Vec<usize> = parts.iter().map(place).collect();
-        let mut speaks = BTreeMap::new();
+        let machine_index = |part: &Part| machines.iter().position(|machine| machine.name == part.machine).unwrap_or(0);
+        let machine_of: Vec<usize> = parts.iter().map(machine_index).collect();
+        let mut chosen = BTreeMap::new();
         for old in 0..plan.cells.len() {
             for machine in 0..machines.len() {
-                speaks.insert((machine, old), speaker(parts, &machine_of, machine, old)?);
+                chosen.insert((machine, old), chosen_part(parts, &machine_of, machine, old)?);
             }
         }
-        check_groups(parts, plan, machines.len(), &speaks)?;
-        // A machine that had no part in a group has no cells of it, unless nobody had.
+        check_groups(parts, plan, machines.len(), &chosen)?;
+        // A machine whose parts all left a group out has no cells of it, unless all machines left it out.
         let has = |machine: usize, group: &Group| {
-            let is_told = |cell: &u32| {
-                let part = speaks[&(machine, *cell as usize)];
+            let is_known = |cell: &u32| {
+                let part = chosen[&(machine, *cell as usize)];
                 part.is_some_and(|part| !is_left_out(skip(&parts[part], *cell as usize)))
             };
-            group.cells.iter().any(is_told)
+            group.cells.iter().any(is_known)
         };
         let is_several = machines.len() > 1;
         let mut joined =
-            Joined { cells: Vec::new(), machine_of, places: BTreeMap::new(), groups: BTreeMap::new(), is_several };
+            Joined { cells: Vec::new(), machine_of, indices: BTreeMap::new(), groups: BTreeMap::new(), is_several };
         for (old, cell) in plan.cells.iter().enumerate() {
             let group = &plan.groups[cell.group as usize];
             let of_group: Vec<usize> = (0..machines.len()).filter(|machine| has(*machine, group)).collect();
             for machine in if of_group.is_empty() { vec![0] } else { of_group } {
-                joined.places.insert((machine, old), joined.cells.len());
+                joined.indices.insert((machine, old), joined.cells.len());
                 let next = joined.groups.len();
                 let group = *joined.groups.entry((machine, cell.group)).or_insert(next);
                 joined.cells.push(JoinedCell {
@@ -69,20 +69,20 @@ impl Joined {
                     machine,
                     group,
                     at: cell.at.without_input(),
-                    part: speaks[&(machine, old)].unwrap_or(0),
+                    part: chosen[&(machine, old)].unwrap_or(0),
                 });
             }
         }
         Ok(joined)
     }
 
-    /// The place here of a cell of a part; nothing where its machine has no such cell.
-    pub(super) fn place(&self, part: usize, old: usize) -> Option<usize> {
-        self.places.get(&(self.machine_of[part], old)).copied()
+    /// The index in the whole of a cell of a part; nothing where its machine has no such cell.
+    pub(super) fn index(&self, part: usize, old: usize) -> Option<usize> {
+        self.indices.get(&(self.machine_of[part], old)).copied()
     }
 
-    /// Whether a part speaks for a cell of the whole.
-    pub(super) fn speaks(&self, part: usize, cell: usize) -> bool {
+    /// Whether a cell of the whole is taken from a part.
+    pub(super) fn is_taken_from(&self, part: usize, cell: usize) -> bool {
         self.cells[cell].part == part
     }
 
@@ -105,7 +105,7 @@ impl Joined {
         self.is_several
     }
 
-    /// The place here of a device of a part.
+    /// The index in the whole of a device of a part.
     pub(super) fn device(&self, part: usize, old: usize, devices: usize) -> usize {
         if self.is_several { self.machine_of[part] * devices + old } else { old }
     }
@@ -133,7 +133,7 @@ impl Joined {
             let from = &old.cells[cell.old];
             let mut at = from.at;
             if self.is_several {
-                at = at.moved_to(DeviceIndex::from(cell.machine * devices + from.device().place()));
+                at = at.moved_to(DeviceIndex::from(cell.machine * devices + from.device().index()));
             }
             groups[cell.group].cells.push(index as u32);
             groups[cell.group].part = cell.part as u32;
@@ -162,7 +162,7 @@ impl Joined {
     fn controls(&self, parts: &[Part]) -> Vec<u32> {
         let of_parts = parts.iter().enumerate().flat_map(|(index, part)| {
             let controls = part.manifest.plan.controls.iter();
-            controls.filter_map(move |control| self.place(index, *control as usize).map(|place| place as u32))
+            controls.filter_map(move |control| self.index(index, *control as usize).map(|cell| cell as u32))
         });
         let mut controls: Vec<u32> = of_parts.collect();
         controls.sort_unstable();
@@ -183,9 +183,9 @@ fn is_left_out(skip: Option<&Skip>) -> bool {
 
 /// Of the parts of a machine the one that measured a cell, else one that says why it could not; `None` where the machine has
 /// no part.
-fn speaker(parts: &[Part], machine_of: &[usize], machine: usize, old: usize) -> Result<Option<usize>, MergeError> {
-    let own: Vec<usize> = (0..parts.len()).filter(|part| machine_of[*part] == machine).collect();
-    let measured: Vec<usize> = own.iter().copied().filter(|part| skip(&parts[*part], old).is_none()).collect();
+fn chosen_part(parts: &[Part], machine_of: &[usize], machine: usize, old: usize) -> Result<Option<usize>, MergeError> {
+    let candidates: Vec<usize> = (0..parts.len()).filter(|part| machine_of[*part] == machine).collect();
+    let measured: Vec<usize> = candidates.iter().copied().filter(|part| skip(&parts[*part], old).is_none()).collect();
     if let [first, second, ..] = measured[..] {
         let plan = &parts[first].manifest.plan;
         return Err(MergeError::Twice {
@@ -195,8 +195,8 @@ fn speaker(parts: &[Part], machine_of: &[usize], machine: usize, old: usize) -> 
             machine: parts[first].machine.clone(),
         });
     }
-    let told = || own.iter().copied().find(|part| !is_left_out(skip(&parts[*part], old)));
-    Ok(measured.first().copied().or_else(told).or(own.first().copied()))
+    let explained = || candidates.iter().copied().find(|part| !is_left_out(skip(&parts[*part], old)));
+    Ok(measured.first().copied().or_else(explained).or(candidates.first().copied()))
 }
 
 /// Cells of one group took turns, so that one part has measured all of them that anybody did.
@@ -204,11 +204,11 @@ fn check_groups(
     parts: &[Part],
     plan: &Plan,
     machines: usize,
-    speaks: &BTreeMap<(usize, usize), Option<usize>>,
+    chosen: &BTreeMap<(usize, usize), Option<usize>>,
 ) -> Result<(), MergeError> {
     for (group, machine) in plan.groups.iter().flat_map(|group| (0..machines).map(move |machine| (group, machine))) {
         let measured = group.cells.iter().filter_map(|cell| {
-            let part = speaks.get(&(machine, *cell as usize)).copied().flatten()?;
+            let part = chosen.get(&(machine, *cell as usize)).copied().flatten()?;
             skip(&parts[part], *cell as usize).is_none().then_some(part)
         });
         let measured: Vec<usize> = measured.collect();

@@ -80,12 +80,12 @@ pub fn merge(parts: &[Part], name: String) -> Result<(Manifest, Vec<StoredRun>),
         ..first.clone()
     };
     for part in parts {
-        let other = &part.manifest;
-        manifest.runtime = manifest.runtime.or_else(|| other.runtime.clone());
-        for (known, found) in manifest.runtimes.iter_mut().zip(&other.runtimes) {
+        let of_part = &part.manifest;
+        manifest.runtime = manifest.runtime.or_else(|| of_part.runtime.clone());
+        for (known, found) in manifest.runtimes.iter_mut().zip(&of_part.runtimes) {
             *known = known.take().or_else(|| found.clone());
         }
-        for (name, plugin) in &other.plugins {
+        for (name, plugin) in &of_part.plugins {
             manifest.plugins.entry(name.clone()).or_insert_with(|| plugin.clone());
         }
     }
@@ -120,8 +120,10 @@ fn check(first: &Manifest, other: &Manifest) -> Result<(), MergeError> {
             .chain(manifest.plugins.iter().map(|(name, used)| (format!("plugin {name}"), used.version.clone())))
             .collect()
     };
-    let (known, others) = (versions(first), versions(other));
-    let other_version = known.iter().any(|(name, version)| others.get(name).is_some_and(|found| found != version));
+    let (versions_of_first, versions_of_other) = (versions(first), versions(other));
+    let other_version = versions_of_first
+        .iter()
+        .any(|(name, version)| versions_of_other.get(name).is_some_and(|found| found != version));
     let files = |manifest: &Manifest| -> Vec<String> {
         let models = manifest.models.iter().flatten().map(|file| file.sha256.clone());
         let inputs = manifest.experiment.input_files().map(|file| file.sha256.clone());
@@ -159,8 +161,8 @@ fn machines(parts: &[Part]) -> Vec<MachineUsed> {
             records: vec![manifest.record.clone()],
             host: manifest.host.clone(),
             default_threads: manifest.default_threads,
-            others_cpus: manifest.others_cpus,
-            load: manifest.load,
+            background_cpus: manifest.background_cpus,
+            load_average: manifest.load_average,
         });
     }
     machines
@@ -178,8 +180,8 @@ fn restrictions(parts: &[Part], manifest: &Manifest) -> Vec<String> {
     }
     // What `--only` left out is missing although all shards are there.
     let shards: Vec<String> = all.iter().filter_map(|flag| flag.strip_prefix("--shard ").map(str::to_owned)).collect();
-    let of = shards.first().and_then(|shard| shard.split_once('/')?.1.parse::<usize>().ok());
-    let has_all_shards = of == Some(shards.len());
+    let total = shards.first().and_then(|shard| shard.split_once('/')?.1.parse::<usize>().ok());
+    let has_all_shards = total == Some(shards.len());
     all.retain(|flag| match (flag.starts_with("--shard "), flag.starts_with("--only ")) {
         (true, _) => misses && !has_all_shards,
         (_, true) => misses,
@@ -188,25 +190,25 @@ fn restrictions(parts: &[Part], manifest: &Manifest) -> Vec<String> {
     all
 }
 
-/// The runs of all parts under the ids of their cells here, each from the part that speaks for its cell. Blocks are numbered
-/// on from part to part: runs of two parts did not take turns, and are never a pair.
+/// The runs of all parts under the ids of their cells here, each from the part that its cell is taken from. Blocks are
+/// numbered on from part to part: runs of two parts did not take turns, and are never a pair.
 fn runs(parts: &[Part], joined: &Joined, manifest: &Manifest) -> Vec<StoredRun> {
     let mut all: Vec<StoredRun> = Vec::new();
-    let (mut sessions, mut blocks) = (0, 0);
+    let (mut invocations, mut blocks) = (0, 0);
     for (index, part) in parts.iter().enumerate() {
         let cells = part.manifest.plan.cells.iter().enumerate();
-        let own = cells.filter_map(|(old, cell)| {
-            let place = joined.place(index, old).filter(|place| joined.speaks(index, *place))?;
-            Some((cell.id, manifest.plan.cells[place].id))
+        let taken = cells.filter_map(|(old, cell)| {
+            let cell_index = joined.index(index, old).filter(|cell| joined.is_taken_from(index, *cell))?;
+            Some((cell.id, manifest.plan.cells[cell_index].id))
         });
-        let ids: HashMap<CellId, CellId> = own.collect();
+        let ids: HashMap<CellId, CellId> = taken.collect();
         let runs = part.runs.iter();
         all.extend(runs.filter_map(|run| {
-            let (session, block) = (run.session.saturating_add(sessions), run.block.saturating_add(blocks));
-            Some(StoredRun { cell: *ids.get(&run.cell)?, session, block, ..run.clone() })
+            let (invocation, block) = (run.invocation.saturating_add(invocations), run.block.saturating_add(blocks));
+            Some(StoredRun { cell: *ids.get(&run.cell)?, invocation, block, ..run.clone() })
         }));
         blocks = all.iter().map(|run| run.block.saturating_add(1)).max().unwrap_or(0);
-        sessions += part.manifest.findings.sessions.len() as u32;
+        invocations += part.manifest.findings.invocations.len() as u32;
     }
     journal::sort(&mut all);
     all

@@ -51,8 +51,8 @@ pub struct Field {
     /// What a difference means.
     pub class: Class,
     pub meaning: &'static str,
-    /// Where it is a list with rows for entries of an axis: the key of a row that names the entry. A cell is told by the row
-    /// of its own entry alone.
+    /// Where it is a list with rows for entries of an axis: the key of a row that names the entry. Only the row of its
+    /// own entry says something about a cell.
     pub rows_by: Option<&'static str>,
     /// It differs from record to record by itself, so that a difference is not worth a word.
     pub is_passing: bool,
@@ -74,16 +74,16 @@ impl Field {
         self.rows_by.and_then(|key| Axis::of_singular(key).or(Axis::of_plural(self.name)))
     }
 
-    /// What of a value speaks about the entry `name(axis)`; nothing where no row does.
+    /// The part of a value that is about the entry `name(axis)`; `None` where no row is.
     pub fn about<'a>(&self, value: &'a Value, name: impl Fn(Axis) -> &'a str) -> Option<&'a Value> {
         let Some((axis, key)) = self.axis().zip(self.rows_by) else { return Some(value) };
         let Some(rows) = value.as_array() else { return Some(value) };
-        let is_it = |row: &&Value| match row.get(key) {
+        let is_of_entry = |row: &&Value| match row.get(key) {
             // A runtime without a name is that of cells without a runtime.
             None | Some(Value::Null) => name(axis) == Axis::ABSENT,
             Some(entry) => entry.as_str() == Some(name(axis)),
         };
-        rows.iter().find(is_it)
+        rows.iter().find(is_of_entry)
     }
 }
 
@@ -96,25 +96,25 @@ const fn host(name: &'static str, class: Class, source: fn(&Host) -> Value, mean
     Field { name, class, meaning, rows_by: None, is_passing: false, source: Source::Host(source) }
 }
 
-const fn of(name: &'static str, class: Class, source: fn(&Manifest) -> Value, meaning: &'static str) -> Field {
+const fn recorded(name: &'static str, class: Class, source: fn(&Manifest) -> Value, meaning: &'static str) -> Field {
     Field { name, class, meaning, rows_by: None, is_passing: false, source: Source::Manifest(source) }
 }
 
 use Class::{Context, Frame, Subject};
 
-/// Every fact, in the order of reports. The frame's facts about the host are what a machine is told by.
+/// Every fact, in the order of reports. The frame's facts about the host identify a machine.
 #[rustfmt::skip]
 pub const FIELDS: &[Field] = &[
-    of("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
-    of("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by("name"),
-    of("commands", Subject, commands, "each command in place of a model: name, line, and what is run before it; absent with models"),
-    of("sources", Subject, |manifest| json!(manifest.sources), "what commands run: the tracked files of the project by their contents, and what the specification lists of them (`paths`); absent with models, and without git"),
-    of("files", Subject, files, "files of variants that do not run the model's own file: SHA-256, origin, version of the converter"),
-    of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by("model"),
-    of("input_files", Subject, input_files, "each file that inputs are fed from: path, SHA-256; absent without one"),
-    of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by("name"),
-    of("plugins", Subject, plugins, "each plug-in that brings a device or custom operators: package, version, SHA-256; absent without one").by("device"),
-    of("script", Subject, script, "SHA-256 of the mock backend's script; absent with models and commands"),
+    recorded("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
+    recorded("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by("name"),
+    recorded("commands", Subject, commands, "each command instead of a model: name, line, and what is run before it; absent with models"),
+    recorded("sources", Subject, |manifest| json!(manifest.sources), "what commands run: the tracked files of the project by their contents, and what the specification lists of them (`paths`); absent with models, and without git"),
+    recorded("files", Subject, files, "files of variants that do not run the model's own file: SHA-256, origin, version of the converter"),
+    recorded("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by("model"),
+    recorded("input_files", Subject, input_files, "each file that inputs are fed from: path, SHA-256; absent without one"),
+    recorded("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by("name"),
+    recorded("plugins", Subject, plugins, "each plug-in that brings a device or custom operators: package, version, SHA-256; absent without one").by("device"),
+    recorded("script", Subject, script, "SHA-256 of the mock backend's script; absent with models and commands"),
 
     host("cpu", Frame, |host| json!(host.cpu), "processor, as it names itself"),
     host("cpu_revision", Frame, |host| json!(host.cpu_revision), "its family, model and stepping"),
@@ -124,20 +124,20 @@ pub const FIELDS: &[Field] = &[
     host("cpu_quota", Frame, quota, "CPU quota of the cgroup, in processors; `none` without a limit"),
     host("memory_gib", Frame, |host| json!(memory_gib(host)), "memory, rounded up to whole GiB, since kernels keep some for themselves"),
     host("system", Frame, |host| json!(host.system), "operating system and architecture"),
-    of("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
-    of("inputs", Frame, inputs, "each input: dimensions, shapes, values, SHA-256 of its file").by("name"),
-    of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
-    of("stdout", Frame, stdout, "where each command's standard output goes: `null`, `pipe`, `inherit` or a file; absent with models").by("model"),
-    of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
-    of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
-    of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one").by("device"),
-    of("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
-    of("timing", Frame, |_| json!(measure::TIMING_VERSION), "version of what is timed"),
+    recorded("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
+    recorded("inputs", Frame, inputs, "each input: dimensions, shapes, values, SHA-256 of its file").by("name"),
+    recorded("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
+    recorded("stdout", Frame, stdout, "where each command's standard output goes: `null`, `pipe`, `inherit` or a file; absent with models").by("model"),
+    recorded("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
+    recorded("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
+    recorded("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one").by("device"),
+    recorded("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
+    recorded("timing", Frame, |_| json!(measure::TIMING_VERSION), "version of what is timed"),
 
-    of("perfrun", Context, |manifest| json!(manifest.perfrun), "version of perfrun"),
-    of("build_profile", Context, |manifest| json!(manifest.build_profile), "profile of cargo that perfrun was built with").passing(),
-    of("commit", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.commit)), "HEAD when the record began").passing(),
-    of("dirty", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.dirty)), "files of the experiment that differed from it; absent: unknown").passing(),
+    recorded("perfrun", Context, |manifest| json!(manifest.perfrun), "version of perfrun"),
+    recorded("build_profile", Context, |manifest| json!(manifest.build_profile), "profile of cargo that perfrun was built with").passing(),
+    recorded("commit", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.commit)), "HEAD when the record began").passing(),
+    recorded("dirty", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.dirty)), "files of the experiment that differed from it; absent: unknown").passing(),
     host("host", Context, |host| json!(host.machine), "salted hash of the installation"),
     host("kernel", Context, |host| json!(host.kernel), "kernel release"),
     host("microcode", Context, |host| json!(host.microcode), "microcode of the processor"),
@@ -150,13 +150,13 @@ pub const FIELDS: &[Field] = &[
     host("clock_source", Context, |host| json!(host.clock_source), "the kernel's clock source"),
     host("aslr", Context, |host| json!(host.aslr), "address-space randomisation; 0 is off"),
     host("variables", Context, |host| json!(host.variables), "environment variables that change what a runtime does (`OMP_NUM_THREADS`, `LD_PRELOAD`, `NVIDIA_TF32_OVERRIDE` ...), by name, as workers inherited them when the record began"),
-    of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processor time used by other processes when the record began, in processors").passing(),
-    of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then").passing(),
-    of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked").by("device"),
-    of("idle_watts", Context, idle_watts, "idle power of each of these GPUs and, as `packages`, of the processors").passing(),
-    of("peaks", Context, |manifest| json!(manifest.peaks()), "highest measured operations per second of the machine, by device, threads and data type").passing(),
-    of("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "highest measured memory bandwidth in bytes per second, by device, threads and size").passing(),
-    of("launching", Context, |manifest| json!(manifest.launches()), "measured overhead of an inference and of each of its nodes, in nanoseconds").passing(),
+    recorded("others_cpus", Context, |manifest| json!(manifest.background_cpus), "processor time used by other processes when the record began, in processors").passing(),
+    recorded("load", Context, |manifest| json!(manifest.load_average.map(|load| load.one_minute)), "load average of one minute then").passing(),
+    recorded("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked").by("device"),
+    recorded("idle_watts", Context, idle_watts, "idle power of each of these GPUs and, as `packages`, of the processors").passing(),
+    recorded("peaks", Context, |manifest| json!(manifest.peaks()), "highest measured operations per second of the machine, by device, threads and data type").passing(),
+    recorded("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "highest measured memory bandwidth in bytes per second, by device, threads and size").passing(),
+    recorded("launching", Context, |manifest| json!(manifest.launches()), "measured overhead of an inference and of each of its nodes, in nanoseconds").passing(),
 ];
 
 /// Names of the facts in which two sides must agree.
@@ -170,7 +170,7 @@ pub type Facts = BTreeMap<String, Value>;
 /// What was measured, on what, and where.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
-    /// A name for the machine, made of what it is told by.
+    /// A name for the machine, made of the facts that identify it.
     pub machine: String,
     /// What one compares: it may differ between two sides, and is named.
     pub subject: Facts,
@@ -190,8 +190,8 @@ impl Provenance {
         }
         for field in FIELDS {
             match field.source {
-                Source::Manifest(of) => found.take(field, of(manifest)),
-                Source::Host(of) => found.take(field, alike(hosts.iter().map(|host| of(host)).collect())),
+                Source::Manifest(read) => found.take(field, read(manifest)),
+                Source::Host(read) => found.take(field, alike(hosts.iter().map(|host| read(host)).collect())),
             }
         }
         found
@@ -201,8 +201,8 @@ impl Provenance {
     pub fn of_host(host: &Host) -> Self {
         let mut found = Provenance { machine: name_of_machine(&machine(host)), ..Provenance::default() };
         for field in FIELDS {
-            if let Source::Host(of) = field.source {
-                found.take(field, of(host));
+            if let Source::Host(read) = field.source {
+                found.take(field, read(host));
             }
         }
         found
@@ -221,11 +221,11 @@ impl Provenance {
     }
 }
 
-/// What a machine is told by: the facts of the frame about the host.
+/// What identifies a machine: the facts of the frame about the host.
 pub fn machine(host: &Host) -> Facts {
     let fields = FIELDS.iter().filter(|field| field.class == Frame);
     let facts = fields.filter_map(|field| match field.source {
-        Source::Host(of) => Some((field.name.to_owned(), of(host))),
+        Source::Host(read) => Some((field.name.to_owned(), read(host))),
         Source::Manifest(_) => None,
     });
     facts.filter(|(_, value)| is_known(value)).map(|(name, value)| (name, as_written(value))).collect()
@@ -258,7 +258,7 @@ fn alike(mut values: Vec<Value>) -> Value {
     }
 }
 
-/// Nothing says nothing; a list of nothing says that there is nothing.
+/// `null` means unknown; an empty list means that there is none.
 fn is_known(value: &Value) -> bool {
     !value.is_null()
 }
@@ -284,18 +284,18 @@ impl fmt::Display for Difference {
 /// The facts that both sides know and in which they differ. What one side does not know is no difference.
 pub fn differences(first: &Facts, second: &Facts) -> Vec<Difference> {
     let differ = |(name, value): (&String, &Value)| {
-        let other = second.get(name).filter(|other| *other != value)?;
-        Some(Difference { name: name.clone(), first: value.clone(), second: other.clone() })
+        let theirs = second.get(name).filter(|theirs| *theirs != value)?;
+        Some(Difference { name: name.clone(), first: value.clone(), second: theirs.clone() })
     };
     first.iter().filter_map(differ).collect()
 }
 
-/// A name that says what a machine is, and tells it from others: `amd-epyc-2c-1f2e`.
+/// A name that says what a machine is, and distinguishes it from others: `amd-epyc-2c-1f2e`.
 pub fn name_of_machine(machine: &Facts) -> String {
     let cpu = machine.get("cpu").and_then(Value::as_str).unwrap_or("unknown");
     let words = cpu.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let is_telling = |word: &&str| !matches!(*word, "" | "R" | "TM" | "CPU" | "Processor" | "processor");
-    let name = words.filter(is_telling).take(4).map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
+    let says_something = |word: &&str| !matches!(*word, "" | "R" | "TM" | "CPU" | "Processor" | "processor");
+    let name = words.filter(says_something).take(4).map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
     let cores = machine.get("allowed_cores").and_then(Value::as_u64).unwrap_or(0);
     format!("{name}-{cores}c-{}", &digest::of_text(&json!(machine).to_string())[..4])
 }

@@ -69,8 +69,8 @@ pub(super) fn commands(manifest: &Manifest) -> Value {
 }
 
 pub(super) fn stdout(manifest: &Manifest) -> Value {
-    let of = |model: &Model| Some(json!({ "model": model.name, "to": model.command.as_ref()?.stdout.to_string() }));
-    let rows: Vec<Value> = manifest.experiment.models.iter().filter_map(of).collect();
+    let target = |model: &Model| Some(json!({ "model": model.name, "to": model.command.as_ref()?.stdout.to_string() }));
+    let rows: Vec<Value> = manifest.experiment.models.iter().filter_map(target).collect();
     if rows.is_empty() { Value::Null } else { Value::from(rows) }
 }
 
@@ -160,11 +160,11 @@ pub(super) fn script(manifest: &Manifest) -> Value {
 /// One value for each GPU that was looked at, in the order of the devices.
 fn of_gpus(manifest: &Manifest, value: impl Fn(&str, &Look) -> Value) -> Value {
     let seen = manifest.findings.devices.iter().flat_map(|found| &found.devices);
-    let one = |seen: &DeviceSeen| {
-        let label = manifest.experiment.devices.get(seen.device.place())?.label();
+    let of_gpu = |seen: &DeviceSeen| {
+        let label = manifest.experiment.devices.get(seen.device.index())?.label();
         Some(value(&label, seen.look.as_ref()?))
     };
-    let values: Vec<Value> = seen.filter_map(one).collect();
+    let values: Vec<Value> = seen.filter_map(of_gpu).collect();
     if values.is_empty() { Value::Null } else { Value::Array(values) }
 }
 

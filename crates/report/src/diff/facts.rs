@@ -19,7 +19,7 @@ pub(super) fn named(changes: &[Changed]) -> Vec<String> {
 fn words(change: &Changed) -> Option<String> {
     let fact = change.fact.replace('_', " ");
     let name =
-        change.of.as_ref().map_or_else(|| fact.clone(), |of| format!("{} {of}", singular(&fact)).trim().to_owned());
+        change.of.as_ref().map_or_else(|| fact.clone(), |name| format!("{} {name}", singular(&fact)).trim().to_owned());
     Some(match (change.fact.as_str(), &change.before, &change.after) {
         ("specification", before, after) => return specification(before, after),
         // Conversions follow their model, unless the converter changed.
@@ -73,14 +73,14 @@ fn differing(key: &str, before: &Value, after: &Value, found: &mut Vec<String>) 
         (Value::Object(from), Value::Object(to)) => {
             let added = to.keys().filter(|name| !from.contains_key(*name));
             for name in from.keys().chain(added) {
-                let [one, other] = [from, to].map(|fields| fields.get(name).unwrap_or(&Value::Null));
-                differing(&below(name), one, other, found);
+                let [before, after] = [from, to].map(|fields| fields.get(name).unwrap_or(&Value::Null));
+                differing(&below(name), before, after, found);
             }
         }
         (Value::Array(from), Value::Array(to)) if from.len() == to.len() => {
-            for (index, (one, other)) in from.iter().zip(to).enumerate() {
-                let name = one.get("name").and_then(Value::as_str).map_or_else(|| index.to_string(), str::to_owned);
-                differing(&below(&name), one, other, found);
+            for (index, (before, after)) in from.iter().zip(to).enumerate() {
+                let name = before.get("name").and_then(Value::as_str).map_or_else(|| index.to_string(), str::to_owned);
+                differing(&below(&name), before, after, found);
             }
         }
         _ => found.push(format!("{key} {} -> {}", plain(before), plain(after))),
@@ -102,16 +102,16 @@ fn converter(before: &Value, after: &Value) -> Option<String> {
         .then(|| format!("converter: {} -> {}", from.join(", "), to.join(", ")))
 }
 
-/// The fields that differ; a hash alone says that the bytes are others. `None` where one side alone knows them, as of results
-/// that an earlier version wrote.
+/// The fields that differ; a hash alone says that the bytes have changed. `None` where one side alone knows them, as of
+/// results that an earlier version wrote.
 fn fields(before: &Value, after: &Value) -> Option<String> {
     let (from, to) = (before.as_object()?, after.as_object()?);
     let telling = from.keys().filter(|name| !matches!(name.as_str(), "sha256" | "costs" | "name" | "producer"));
-    let mut told: Vec<String> =
+    let mut parts: Vec<String> =
         telling.map(|name| field(name, &from[name], to.get(name).unwrap_or(&Value::Null))).collect();
-    told.retain(|text| !text.is_empty());
+    parts.retain(|text| !text.is_empty());
     let is_other = from.contains_key("sha256");
-    if told.is_empty() { is_other.then(|| "content changed".to_owned()) } else { Some(told.join(", ")) }
+    if parts.is_empty() { is_other.then(|| "content changed".to_owned()) } else { Some(parts.join(", ")) }
 }
 
 fn field(name: &str, before: &Value, after: &Value) -> String {
@@ -136,11 +136,11 @@ fn field(name: &str, before: &Value, after: &Value) -> String {
 
 fn opset(before: &Value, after: &Value) -> String {
     let (Some(from), Some(to)) = (before.as_object(), after.as_object()) else { return String::new() };
-    let one = |(domain, version): (&String, &Value)| {
-        let of = if domain == "ai.onnx" { String::new() } else { format!(" of {domain}") };
-        format!("opset{of} {} -> {}", plain(version), plain(to.get(domain).unwrap_or(&Value::Null)))
+    let words = |(domain, version): (&String, &Value)| {
+        let domain_words = if domain == "ai.onnx" { String::new() } else { format!(" of {domain}") };
+        format!("opset{domain_words} {} -> {}", plain(version), plain(to.get(domain).unwrap_or(&Value::Null)))
     };
-    from.iter().map(one).collect::<Vec<_>>().join(", ")
+    from.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
 /// So many are named where there are at least two more.

@@ -35,7 +35,7 @@ pub fn junit(
     alone: &Experiments<'_>,
     nothing: Option<(&Sentence, &str, bool)>,
 ) -> Result<String, ReportError> {
-    let of = |diff: &'_ Diff| -> Vec<TestCase> {
+    let cases = |diff: &'_ Diff| -> Vec<TestCase> {
         let same = diff.is_same_report.then(|| TestCase {
             class: diff.experiment.clone(),
             name: "same report on both sides".to_owned(),
@@ -44,14 +44,14 @@ pub fn junit(
             message: None,
         });
         let failed = diff.failures.iter().zip(summary::failures(diff));
-        let failed = failed.map(|(of, told)| {
-            let name = format!("runs of {} on {}", tables::Names::of(diff).name(&of.names), of.side);
-            let log = if told.log.is_empty() { String::new() } else { format!("\n{}", told.log) };
-            case(diff.experiment.clone(), name, false, told.text + &log)
+        let failed = failed.map(|(failure, words)| {
+            let name = format!("runs of {} on {}", tables::Names::of(diff).name(&failure.names), failure.side);
+            let log = if words.log.is_empty() { String::new() } else { format!("\n{}", words.log) };
+            case(diff.experiment.clone(), name, false, words.text + &log)
         });
         diff.rows.iter().map(|row| of_row(diff, row)).chain(without_rows(diff)).chain(same).chain(failed).collect()
     };
-    let rows = diffs.iter().flat_map(of);
+    let rows = diffs.iter().flat_map(cases);
     let of_experiment =
         |name: &str, is_failure: bool, why: String| case(name.to_owned(), "experiment".to_owned(), is_failure, why);
     let why = |name: &String, usual: &str| alone.unread.get(name).cloned().unwrap_or_else(|| usual.to_owned());

@@ -46,7 +46,7 @@ impl Page {
         before != self.length()
     }
 
-    /// What can be shortened beside folded rows, in bytes and rows.
+    /// What can be shortened in addition to folded rows, in bytes and rows.
     fn length(&self) -> usize {
         let lines = self.changed.iter().chain(&self.notices).map(String::len).sum::<usize>();
         lines + self.claims.as_ref().map_or(0, |claims| claims.rows.len())

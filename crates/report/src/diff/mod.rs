@@ -193,7 +193,7 @@ fn judged(gate: &Gated) -> String {
     format!("judged {} of {}", gate.judged, count(gate.asked as u64, "row"))
 }
 
-/// A row stands for its cell where several metrics of one are told.
+/// A row stands for its cell where several metrics of one are reported.
 fn is_headline(diff: &Diff, row: &Row) -> bool {
     row.gate.is_some() || diff.shown.contains(&row.asked)
 }

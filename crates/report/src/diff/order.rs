@@ -8,7 +8,7 @@ use judge::diff::{Diff, Held, Reason, Row};
 use plan::CellId;
 use statistics::Verdict;
 
-/// How soon a row is told.
+/// How soon a row is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
     /// The gate falls because of it.
@@ -19,7 +19,7 @@ pub(super) enum Urgency {
     Better,
     /// It is gone, or failed, or could not be judged although the gate asks for it.
     Lost,
-    /// Nobody can tell.
+    /// Undecided.
     Open,
     /// Its numbers may not be compared.
     Incomparable,
@@ -52,7 +52,7 @@ impl Urgency {
     }
 }
 
-/// The rows that are shown, in three parts: those that somebody has to see, the others, and one for each cell that did not
+/// The rows that are shown, in three parts: those that somebody has to see, the rest, and one for each cell that did not
 /// change. Each has the most urgent first, and otherwise the order of the plan.
 pub(super) struct Shown<'a> {
     pub(super) first: Vec<&'a Row>,
@@ -72,15 +72,16 @@ impl<'a> Shown<'a> {
         // A tail that says what the median says is no news.
         let is_news = |row: &Row| !row.metric.statistic.is_tail() || latency.get(&row.cell) != Some(&row.verdict);
         // What is the same in every run is the same at every input.
-        let mut told = HashSet::new();
-        let mut is_told = |row: &Row| {
+        let mut seen_constants = HashSet::new();
+        let mut is_repeated = |row: &Row| {
             let names = row.names.clone().without_input();
-            row.metric.metric.is_constant() && !told.insert((names, row.metric.to_string()))
+            row.metric.metric.is_constant() && !seen_constants.insert((names, row.metric.to_string()))
         };
         // Where latency is not compared, the metrics are those that were asked for.
         let is_asked = latency.is_empty();
-        let is_shown =
-            |row: &&Row| is_asked || is_headline(diff, row) || (row.is_difference() && is_news(row) && !is_told(row));
+        let is_shown = |row: &&Row| {
+            is_asked || is_headline(diff, row) || (row.is_difference() && is_news(row) && !is_repeated(row))
+        };
         let (unchanged, mut rows): (Vec<&Row>, Vec<&Row>) =
             diff.rows.iter().filter(is_shown).partition(|row| Urgency::of(row) == Urgency::Unchanged);
         rows.sort_by_key(|row| Urgency::of(row));

@@ -18,7 +18,7 @@ pub(super) fn draw(diff: &Diff) -> Option<Figure> {
         Difference::Relative(margin) => margin,
         Difference::Absolute(_) => 0.0,
     };
-    let one = |row: &&Row| {
+    let drawn_row = |row: &&Row| {
         let change = row.change?;
         let ratio = |change: f64| 1.0 + change;
         Some(ForestRow {
@@ -34,9 +34,9 @@ pub(super) fn draw(diff: &Diff) -> Option<Figure> {
     };
     let title = format!("Latency of {} over that of {}", diff.candidate.name, diff.baseline.name);
     let axis = "left: faster, right: slower (logarithmic)";
-    let rows = drawn.iter().filter_map(one).collect();
+    let rows = drawn.iter().filter_map(drawn_row).collect();
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
-    // Of the rows of a gate the confidence is higher than that of others.
+    // Of the rows of a gate the confidence is higher than that of other rows.
     let caption = format!(
         "With the interval that decides; shaded: the margin of {}; filled: judged faster or slower.",
         format::percent(margin)

@@ -58,7 +58,9 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
         Reason::Lost { why } | Reason::Neither { why } => unmeasured(why),
         Reason::Gained { .. } | Reason::New => "new".to_owned(),
         Reason::Gone => "gone".to_owned(),
-        Reason::NoValue if [row.baseline, row.candidate].iter().flatten().any(|of| of.supported == Some(false)) => {
+        Reason::NoValue
+            if [row.baseline, row.candidate].iter().flatten().any(|estimated| estimated.supported == Some(false)) =>
+        {
             "too few samples".to_owned()
         }
         Reason::NoValue => "no value to compare".to_owned(),

@@ -27,16 +27,16 @@ pub struct ReproductionPage {
 }
 
 impl ReproductionPage {
-    pub fn new(of: &Reproduction) -> Self {
-        let mut claims: Vec<&Checked> = of.claims.iter().collect();
+    pub fn new(reproduction: &Reproduction) -> Self {
+        let mut claims: Vec<&Checked> = reproduction.claims.iter().collect();
         claims.sort_by_key(|claim| claim.standing == Standing::Holds);
-        let mut differs = facts::named(&of.changes.frame);
-        differs.extend(facts::subject(&of.changes));
-        differs.extend(facts::named(&of.changes.context));
+        let mut differs = facts::named(&reproduction.changes.frame);
+        differs.extend(facts::subject(&reproduction.changes));
+        differs.extend(facts::named(&reproduction.changes.context));
         let mut page = ReproductionPage {
-            experiment: of.experiment.clone(),
-            headline: headline(of),
-            sides: [&of.there, &of.here].map(side),
+            experiment: reproduction.experiment.clone(),
+            headline: headline(reproduction),
+            sides: [&reproduction.there, &reproduction.here].map(side),
             differs,
             claims: Table { columns: columns(), rows: claims.into_iter().map(row).collect(), notes: Vec::new() },
             perfrun: env!("CARGO_PKG_VERSION"),
@@ -57,31 +57,31 @@ impl ReproductionPage {
     }
 }
 
-/// `6 of 8 claims hold, 1 does not, 1 cannot be told`.
-fn headline(of: &Reproduction) -> String {
-    let all = of.claims.len();
+/// `6 of 8 claims hold, 1 does not, 1 undecided`.
+fn headline(reproduction: &Reproduction) -> String {
+    let all = reproduction.claims.len();
     if all == 0 {
         return "these results claim nothing: no verdict, no score, no goal".to_owned();
     }
     let said = |standing: Standing, word: &str| {
-        let found = of.count(standing);
+        let found = reproduction.count(standing);
         (found > 0).then(|| format!("{found} {word}"))
     };
-    let fails = of.count(Standing::Fails);
-    let others = [
+    let fails = reproduction.count(Standing::Fails);
+    let rest = [
         said(Standing::Fails, if fails == 1 { "does not" } else { "do not" }),
         said(Standing::Open, "undecided"),
         said(Standing::Absent, "not measured here"),
     ];
     let verb = if all == 1 { "holds" } else { "hold" };
-    let holds = format!("{} of {} {verb}", of.count(Standing::Holds), count(all as u64, "claim"));
-    std::iter::once(holds).chain(others.into_iter().flatten()).collect::<Vec<_>>().join(", ")
+    let holds = format!("{} of {} {verb}", reproduction.count(Standing::Holds), count(all as u64, "claim"));
+    std::iter::once(holds).chain(rest.into_iter().flatten()).collect::<Vec<_>>().join(", ")
 }
 
-fn side(of: &SideSeen) -> String {
-    let day = of.measured.as_deref().and_then(|time| time.get(..10)).map(str::to_owned);
-    let grade = of.grade.map(|grade| format!("grade {}", grade.letter()));
-    list_of([Some(of.machine.clone()), day, grade, Some(format!("record {}", of.record))])
+fn side(side: &SideSeen) -> String {
+    let day = side.measured.as_deref().and_then(|time| time.get(..10)).map(str::to_owned);
+    let grade = side.grade.map(|grade| format!("grade {}", grade.letter()));
+    list_of([Some(side.machine.clone()), day, grade, Some(format!("record {}", side.record))])
 }
 
 fn list_of(parts: [Option<String>; 4]) -> String {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::order::Urgency;
 use super::{Failed, Sentence, facts, judged, order, tables};
-use crate::cause::beside;
+use crate::cause::under_background_load;
 use crate::format::{self, count, difference, list, measured, percent, verdict_word};
 use base::metric::{CPU_TIME, Difference, LATENCY, MetricReference, Unit};
 use base::printable::{last_lines, printable_line};
@@ -16,7 +16,7 @@ use statistics::Verdict;
 use statistics::distribution::normal_quantile;
 use statistics::multiplicity::confidence_among;
 
-/// More rows than these are not told in sentences.
+/// At most so many rows are reported in sentences.
 const MOST_SENTENCES: usize = 3;
 
 /// `gate failed. 1 slower, 1 faster, 3 equivalent, 1 undecided, 6 unchanged`.
@@ -60,9 +60,10 @@ fn kind(row: &Row) -> Option<String> {
 /// The rows that decide: those by which the gate falls, else what became worse, else what became better.
 pub(super) fn sentences(diff: &Diff) -> Vec<Sentence> {
     let shown = order::Shown::of(diff, usize::MAX).first;
-    let of =
+    let of_urgency =
         |urgency: Urgency| -> Vec<&Row> { shown.iter().filter(|row| Urgency::of(row) == urgency).copied().collect() };
-    let told = [Urgency::Falls, Urgency::Worse, Urgency::Better].into_iter().map(of).find(|rows| !rows.is_empty());
+    let deciding =
+        [Urgency::Falls, Urgency::Worse, Urgency::Better].into_iter().map(of_urgency).find(|rows| !rows.is_empty());
     let names = tables::Names::of(diff);
     let sentence = |row: &&Row| {
         let values = tables::both_values(row)?;
@@ -80,21 +81,21 @@ pub(super) fn sentences(diff: &Diff) -> Vec<Sentence> {
             text: format!("({values}{allowed})"),
         })
     };
-    told.unwrap_or_default().iter().take(MOST_SENTENCES).filter_map(sentence).collect()
+    deciding.unwrap_or_default().iter().take(MOST_SENTENCES).filter_map(sentence).collect()
 }
 
 /// Which operators differences of latencies are in: `resnet50/b1: Conv +3.1 ms, Cast +0.9 ms`.
 pub(super) fn operators(diff: &Diff) -> Vec<String> {
     const MOST_LINES: usize = 5;
     let names = tables::Names::of(diff);
-    let one = |row: &OperatorDifference| {
+    let words = |row: &OperatorDifference| {
         let value = row.difference.value;
         let text = measured(Unit::Nanoseconds, value.abs(), None);
         format!("{} {}{text}", row.name(), if value < 0.0 { "-" } else { "+" })
     };
     let rows = diff.rows.iter().filter(|row| !row.operators.is_empty()).take(MOST_LINES);
     rows.map(|row| {
-        let operators: Vec<String> = row.operators.iter().map(one).collect();
+        let operators: Vec<String> = row.operators.iter().map(words).collect();
         format!("{}: {}", names.of_row(row), operators.join(", "))
     })
     .collect()
@@ -106,11 +107,11 @@ const LOG_LINES: usize = 8;
 /// What failed, the sides one after the other.
 pub(super) fn failures(diff: &Diff) -> Vec<Failed> {
     let names = tables::Names::of(diff);
-    let one = |failed: &SideFailure| {
-        let (runs, of) = (failed.failure.runs, count(failed.of.into(), "run"));
+    let failed_words = |failed: &SideFailure| {
+        let (runs, all) = (failed.failure.runs, count(failed.of.into(), "run"));
         let how = match failed.failure.rehearsal {
             true => "failed in rehearsal".to_owned(),
-            false => format!("{runs} of {of} failed"),
+            false => format!("{runs} of {all} failed"),
         };
         let name = names.name(&failed.names);
         let text = format!("{name} of {}: {how}: {}", failed.side, failed.failure.failure.in_short());
@@ -120,7 +121,7 @@ pub(super) fn failures(diff: &Diff) -> Vec<Failed> {
         let log = if last.len() == 1 && text.contains(last[0].as_str()) { String::new() } else { last.join("\n") };
         Failed { text: printable_line(&text).into_owned(), log }
     };
-    diff.failures.iter().map(one).collect()
+    diff.failures.iter().map(failed_words).collect()
 }
 
 /// What has to be known before the numbers.
@@ -134,7 +135,7 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
             side.is_quick.then(|| format!("{} is a quick look: differences within 10 % are not judged", side.name)),
         );
     }
-    notices.extend(other_load(diff).filter(|_| !diff.is_same_report));
+    notices.extend(background_load(diff).filter(|_| !diff.is_same_report));
     let frame = facts::named(&diff.changes.frame);
     if !frame.is_empty() {
         let remedy = if diff.has_incomparable_rows() { ", so these numbers cannot be compared" } else { "" };
@@ -150,13 +151,15 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
     notices
 }
 
-/// What was measured beside other load, which makes times longer and may change which side is faster.
-fn other_load(diff: &Diff) -> Option<String> {
-    let told = |side: &SideSeen| side.beside.map(|used| format!("{} was measured {}", side.name, beside(used)));
-    let sides: Vec<String> = [&diff.baseline, &diff.candidate].into_iter().filter_map(told).collect();
+/// What was measured under background load, which makes times longer and may change which side is faster.
+fn background_load(diff: &Diff) -> Option<String> {
+    let measured_under = |side: &SideSeen| {
+        side.background_load.map(|used| format!("{} was measured {}", side.name, under_background_load(used)))
+    };
+    let sides: Vec<String> = [&diff.baseline, &diff.candidate].into_iter().filter_map(measured_under).collect();
     let holds = match (sides.len(), diff.blocks) {
         (0, _) => return None,
-        (_, Some(_)) | (2.., _) => "verdicts hold beside that load",
+        (_, Some(_)) | (2.., _) => "verdicts hold under that load",
         (_, None) => "its times are longer for it; measure again on a quiet machine, or use `--remeasure`",
     };
     Some(format!("{}: {holds}", sides.join(", ")))
@@ -180,11 +183,11 @@ fn unmeasured(side: &SideSeen) -> Option<String> {
 /// Unchanged cells show what sessions alone do.
 fn moved(diff: &Diff) -> Option<String> {
     // Latency alone: sizes, which a gate may ask for too, are the same on any machine.
-    let is_it = |row: &&Row| row.reason == Reason::Unchanged && row.metric == MetricReference::LATENCY;
-    let unchanged = diff.rows.iter().filter(is_it);
+    let is_unchanged = |row: &&Row| row.reason == Reason::Unchanged && row.metric == MetricReference::LATENCY;
+    let unchanged = diff.rows.iter().filter(is_unchanged);
     let changes: Vec<f64> = unchanged.filter_map(|row| row.change).map(|change| change.value).collect();
     let typical = statistics::median(&changes)?;
-    let beyond = least_told(diff.session_spread?);
+    let beyond = smallest_reported(diff.session_spread?);
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(
             "cells with the same bytes and settings differ by {} between the sides: conditions changed; use `--remeasure`",
@@ -195,13 +198,13 @@ fn moved(diff: &Diff) -> Option<String> {
 
 /// What an undecided gate could not see: for each of its metrics the largest difference that may hide.
 fn undecided(diff: &Diff) -> Vec<String> {
-    let mut told: Vec<(MetricReference, String, Option<f64>)> = Vec::new();
+    let mut gates: Vec<(MetricReference, String, Option<f64>)> = Vec::new();
     for (row, gate) in diff.rows.iter().filter_map(|row| Some((row, row.gate.as_ref()?))) {
         if gate.outcome == Held::Undecided {
             let allowed = difference(gate.worse_by, row.metric);
-            match told.iter_mut().find(|(metric, known, _)| *metric == row.metric && *known == allowed) {
-                Some((.., least)) => *least = least.zip(gate.detectable).map(|(one, other)| one.max(other)),
-                None => told.push((row.metric, allowed, gate.detectable)),
+            match gates.iter_mut().find(|(metric, known, _)| *metric == row.metric && *known == allowed) {
+                Some((.., least)) => *least = least.zip(gate.detectable).map(|(a, b)| a.max(b)),
+                None => gates.push((row.metric, allowed, gate.detectable)),
             }
         }
     }
@@ -212,7 +215,7 @@ fn undecided(diff: &Diff) -> Vec<String> {
         };
         format!("{} undecided: {seen}, the gate is {allowed}", metric.title())
     };
-    let mut lines: Vec<String> = told.into_iter().map(line).collect();
+    let mut lines: Vec<String> = gates.into_iter().map(line).collect();
     lines.extend(by_cpu_time(diff));
     lines
 }
@@ -230,8 +233,8 @@ fn by_cpu_time(diff: &Diff) -> Option<String> {
     let pointed: Vec<String> = diff.rows.iter().filter(is_open).filter_map(pointed).collect();
     let more = pointed.len().saturating_sub(MOST_SENTENCES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let told = pointed.iter().take(MOST_SENTENCES).cloned().collect::<Vec<_>>().join("; ");
-    (!pointed.is_empty()).then(|| format!("latency is undecided, CPU time is not: {told}{more}"))
+    let named = pointed.iter().take(MOST_SENTENCES).cloned().collect::<Vec<_>>().join("; ");
+    (!pointed.is_empty()).then(|| format!("latency is undecided, CPU time is not: {named}{more}"))
 }
 
 fn gate(diff: &Diff) -> Option<String> {
@@ -278,7 +281,7 @@ fn gate(diff: &Diff) -> Option<String> {
 }
 
 /// The relative change below which sessions alone may be behind it: their 95 % interval around no change.
-fn least_told(spread: f64) -> f64 {
+fn smallest_reported(spread: f64) -> f64 {
     1.96 * std::f64::consts::SQRT_2 * spread
 }
 
@@ -302,9 +305,9 @@ pub(super) fn sessions(diff: &Diff) -> Option<String> {
         Difference::Relative(margin) => Some(margin),
         Difference::Absolute(_) => None,
     });
-    let beyond = least_told(spread) + margin.reduce(f64::min).unwrap_or(0.0);
+    let beyond = smallest_reported(spread) + margin.reduce(f64::min).unwrap_or(0.0);
     Some(format!(
-        "identical code is assumed to differ by {} between sessions{history}, so a change below about {} is not told; `--remeasure` measures both sides together",
+        "identical code is assumed to differ by {} between sessions{history}, so a change below about {} is not reported; `--remeasure` measures both sides together",
         percent(spread),
         percent(beyond),
     ))
@@ -318,8 +321,8 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
         let blocks = count(blocks as u64, "block");
         format!("Measured side by side: at most {blocks} on {}{grade}.{control}", diff.candidate.machine)
     });
-    let apart = sessions(diff).map(|told| {
-        format!("Measured apart: {} and {}. {}.", side(&diff.baseline), side(&diff.candidate), capitalized(&told))
+    let apart = sessions(diff).map(|words| {
+        format!("Measured apart: {} and {}. {}.", side(&diff.baseline), side(&diff.candidate), capitalized(&words))
     });
     let gated = match diff.gate.as_ref().map_or(0, |gate| gate.together) {
         0 | 1 => String::new(),

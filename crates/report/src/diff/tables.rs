@@ -40,7 +40,7 @@ pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
     ];
     let line = |row: &&Row| {
         let [before, after] = values(row);
-        let value = |text: Option<String>, of: Option<f64>| match text.zip(of) {
+        let value = |text: Option<String>, value: Option<f64>| match text.zip(value) {
             Some((text, value)) => TableCell::number(text, value),
             None => TableCell::nothing(),
         };
@@ -49,8 +49,8 @@ pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
             cells: vec![
                 TableCell::text(names.of_row(row)),
                 TableCell::text(row.metric.title()),
-                value(before, row.baseline.map(|of| of.value)),
-                value(after, row.candidate.map(|of| of.value)),
+                value(before, row.baseline.map(|estimated| estimated.value)),
+                value(after, row.candidate.map(|estimated| estimated.value)),
                 row.change.map_or_else(TableCell::nothing, |it| TableCell::number(change(it), it.value)),
                 TableCell::text(reason::verdict(row)),
             ],
@@ -61,12 +61,12 @@ pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
 
 /// Both values in one unit.
 pub(super) fn values(row: &Row) -> [Option<String>; 2] {
-    let (from, to) = (row.baseline.map(|of| of.value), row.candidate.map(|of| of.value));
-    let text = |value: Option<f64>, beside: Option<f64>| {
+    let (from, to) = (row.baseline.map(|estimated| estimated.value), row.candidate.map(|estimated| estimated.value));
+    let text = |value: Option<f64>, same_scale: Option<f64>| {
         let value = value?;
         Some(match row.metric.unit() {
             Unit::Share => format::score(row.metric.metric, value, row.baseline.or(row.candidate)?.n as usize),
-            unit => format::measured(unit, value, beside),
+            unit => format::measured(unit, value, same_scale),
         })
     };
     [text(from, to), text(to, from)]
@@ -79,9 +79,9 @@ pub(super) fn both_values(row: &Row) -> Option<String> {
 }
 
 /// `+6.8 % [+5.9, +7.6]`; of shares `-0.2 pp [-0.9, +0.5]`.
-pub(super) fn change(of: Change) -> String {
-    let text = format::change(of.value, of.interval());
-    if of.is_in_points { text.replacen(" %", " pp", 1) } else { text }
+pub(super) fn change(change: Change) -> String {
+    let text = format::change(change.value, change.interval());
+    if change.is_in_points { text.replacen(" %", " pp", 1) } else { text }
 }
 
 /// What each side claims against its own baseline; nothing where nothing is claimed.
@@ -93,9 +93,9 @@ pub(super) fn claims(diff: &Diff) -> Option<Table> {
         TableColumn::number(&diff.candidate.name),
         TableColumn::text("there"),
     ];
-    let ratio = |of: &judge::diff::claims::Ratio| {
-        let interval = interval(of.low, of.high);
-        TableCell::number(format::ratio(of.value, interval), of.value)
+    let ratio = |ratio: &judge::diff::claims::Ratio| {
+        let interval = interval(ratio.low, ratio.high);
+        TableCell::number(format::ratio(ratio.value, interval), ratio.value)
     };
     let line = |claim: &Claim| {
         let against = diff.rows.iter().find(|row| row.cell == claim.against).map(|row| names.of_row(row));

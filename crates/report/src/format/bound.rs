@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_bound_is_a_word_with_its_number() {
-        let said = |one: Bound| (bound(&one), bound_in_short(&one));
+        let said = |bounded_by: Bound| (bound(&bounded_by), bound_in_short(&bounded_by));
         let words = |long: &str, short: &str| (long.to_owned(), short.to_owned());
         let memory = Bound::Memory { share: 0.814, bytes_per_s: 24.12e9 };
         assert_eq!(said(memory), words("memory-bound, 81 % of 24.1 GB/s", "memory 81 %"));

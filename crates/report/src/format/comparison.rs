@@ -1,4 +1,4 @@
-//! Comparisons as texts: ratios with as many decimals as tell what they say, changes in percent, p values.
+//! Comparisons as texts: ratios with as many decimals as they need, changes in percent, p values.
 
 use super::{count, fixed, percent, preferred_decimals, significant_decimals, verdict_word};
 use base::metric::{Difference, LARGEST_RATE, MetricReference, Unit};
@@ -98,7 +98,7 @@ pub fn verdict_of(row: &Comparison) -> String {
     verdict_word(&row.metric, row.verdict)
 }
 
-/// `-48 % [-50, -46]`: a relative change with its interval, with as many decimals as tell its ends apart.
+/// `-48 % [-50, -46]`: a relative change with its interval, with as many decimals as its ends need to differ.
 pub fn change(value: f64, interval: Option<Interval>) -> String {
     let Some(interval) = interval else { return format!("{} %", signed(value * 100.0, 1)) };
     let decimals = preferred_decimals(interval.half_width() * 100.0).clamp(0, 3);

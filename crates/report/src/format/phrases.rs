@@ -73,7 +73,7 @@ pub fn magnitude(number: u64) -> String {
 }
 
 /// `98.1 %`, `0.32`: an accuracy over `n` items. Shares have the decimals that one item changes, two at most, as the field
-/// writes them; the interval, which is wider, stands beside them.
+/// writes them; the interval, which is wider, is printed with them.
 pub fn score(metric: &Metric, value: f64, n: usize) -> String {
     const MANY: usize = 2000;
     match metric.unit {

@@ -2,8 +2,8 @@
 //! alters a line.
 //!
 //! Two significant digits, three of what begins with 1 (1138 and 1170 are no tenth apart), and never more than what every
-//! other output shows with the interval. A ratio whose interval is wide has that beside it, as everywhere, so that quotients
-//! of what is shown lie in it; one above 1 is never rounded up.
+//! other output shows with the interval. A ratio whose interval is wide is printed with it, as everywhere, so that
+//! quotients of what is shown lie in it; one above 1 is never rounded up.
 
 use super::comparison::one_sided;
 use super::{Column, fixed, ratio, significant_decimals, verdict_of};

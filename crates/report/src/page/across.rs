@@ -32,11 +32,11 @@ fn held_words(across: &AcrossMachines, held: &Held) -> String {
         true => "undecided".to_owned(),
         false => verdict_word(&across.metric, held.verdict),
     };
-    let (count, of) = (held.machines.len(), across.cells.len());
+    let (count, all_machines) = (held.machines.len(), across.cells.len());
     let on = match count {
-        all if all == of => format!("all {of} machines"),
+        all if all == all_machines => format!("all {all_machines} machines"),
         few if few <= MOST_NAMED => list(&held.machines),
-        _ => format!("{count} of {of} machines"),
+        _ => format!("{count} of {all_machines} machines"),
     };
     // Rounded to the side on which it stays true.
     let bound = held.bound.map(|bound| match held.verdict.is_improvement() {
@@ -56,23 +56,24 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
     let machines = results.machines();
     let mut table = Columns::of(&results.across);
     table.add(TableColumn::text("comparison"), |across| TableCell::text(across.path.clone()));
-    table.add(TableColumn::number("mean").of("over machines, with its 95 % interval (method 6.11)"), |across| {
+    table.add(TableColumn::number("mean").meaning("over machines, with its 95 % interval (method 6.11)"), |across| {
         let mean = across.mean?;
         Some(TableCell::number(ratio(mean.ratio, Some(Interval { low: mean.low, high: mean.high })), mean.ratio))
     });
     table.add(
-        TableColumn::number("p").of("of equal ratios on all machines, by Cochran's Q; below 0.05 they differ"),
+        TableColumn::number("p").meaning("of equal ratios on all machines, by Cochran's Q; below 0.05 they differ"),
         |across| across.mean.map(|mean| TableCell::number(p_value(mean.p), mean.p)),
     );
-    table.add(TableColumn::text("another machine").of("95 % interval for one that was not measured"), |across| {
+    table.add(TableColumn::text("another machine").meaning("95 % interval for one that was not measured"), |across| {
         let MeanRatio { next_low, next_high, .. } = across.mean?;
         Some(TableCell::text(format!("{:.2}x to {:.2}x", next_low?, next_high?)))
     });
     for machine in &machines {
         let meaning = format!("speed-up on {machine} with its interval, and the verdict");
-        table.add(TableColumn::number(*machine).of(meaning), |across| {
-            let of = |id: CellId| reader.cell(id).and_then(|cell| experiment::Device::machine_in(cell.names.device()));
-            let row = results.rows_across(across).find(|row| of(row.cell) == Some(machine))?;
+        table.add(TableColumn::number(*machine).meaning(meaning), |across| {
+            let machine_of =
+                |id: CellId| reader.cell(id).and_then(|cell| experiment::Device::machine_in(cell.names.device()));
+            let row = results.rows_across(across).find(|row| machine_of(row.cell) == Some(machine))?;
             Some(TableCell::number(speedup(row), row.ratio))
         });
     }

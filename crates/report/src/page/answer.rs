@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::contest::{MOST_NAMED, Names, left_out};
 use super::load::keeps;
+use super::ranking::{MOST_NAMED, NamedRanking, left_out};
 use super::said::{self, Part};
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Table, bounds, outputs, profile};
@@ -17,7 +17,7 @@ use crate::mark::claimed;
 use base::metric::{Direction, LARGEST_RATE, MetricReference, PEAK_RSS, Unit};
 use base::wording::{capitalized, count, list};
 use experiment::Axis;
-use judge::results::{Cell, Choice, Claim, Contest, Kind, Place, Standing, Unfit, beside};
+use judge::results::{Cell, Choice, Claim, Kind, Ranking, Standing, Topic, Unfit, background_load};
 use plan::{CellId, SkipKind};
 use statistics::planning::MINIMUM_RUNS;
 
@@ -56,7 +56,7 @@ pub struct AnswerRow {
 
 impl AnswerRow {
     /// With all that is said of the choice as one sentence.
-    fn told(mut self) -> Self {
+    fn with_sentence(mut self) -> Self {
         let left_out = if self.left_out.is_empty() { String::new() } else { format!("left out: {}", self.left_out) };
         let parts = [&self.decided, &self.costs, &left_out].into_iter().filter(|part| !part.is_empty());
         let because = parts.map(String::as_str).collect::<Vec<_>>().join("; ");
@@ -88,25 +88,26 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
     };
     if let Some(failed) = &choice.failed_control {
         let note = format!(
-            "Nothing is claimed: two identical arms of {} differed by {}, beyond the margin, so other differences may have the same cause. Check for other load and the warnings, and measure again.",
+            "Nothing is claimed: the two sides of the A/A comparison of {} differed by {}, beyond the margin, so other differences may have the same cause. Check for background load and the warnings, and measure again.",
             reader.path(failed.cell),
             percent(failed.difference)
         );
         return Answer { note: Some(note), ..Answer::default() };
     }
-    let mut held: Vec<Held<'_>> = Vec::new();
-    for (number, contest) in choice.contests.iter().enumerate() {
-        let found = Held::of(reader, choice, contest, Place::Answer(number));
-        match held.iter_mut().find_map(|known| Some((known.joined(&found)?, known))) {
-            Some((parts, known)) => known.join(found, parts),
-            None => held.push(found),
+    let mut found: Vec<AlikeRankings<'_>> = Vec::new();
+    for (number, ranking) in choice.rankings.iter().enumerate() {
+        let next = AlikeRankings::of(reader, choice, ranking, Topic::Answer(number));
+        match found.iter_mut().find_map(|known| Some((known.joined(&next)?, known))) {
+            Some((parts, known)) => known.join(next, parts),
+            None => found.push(next),
         }
     }
-    let is_one = held.len() == 1;
+    let is_one = found.len() == 1;
     // What holds for every part of the answer is a notice.
-    let is_everywhere = !is_one && cause::condition(reader.results).is_some() && held.iter().all(Held::has_load);
-    let row = |held: Held<'_>| held.row(reader, choice, is_one, !is_everywhere).told();
-    Answer::of(held.into_iter().map(row).collect(), &superlative(reader, choice))
+    let is_everywhere =
+        !is_one && cause::condition(reader.results).is_some() && found.iter().all(AlikeRankings::has_load);
+    let row = |alike: AlikeRankings<'_>| alike.row(reader, choice, is_one, !is_everywhere).with_sentence();
+    Answer::of(found.into_iter().map(row).collect(), &superlative(reader, choice))
 }
 
 fn not_compared(reader: &Reader<'_>) -> String {
@@ -137,10 +138,10 @@ fn not_compared(reader: &Reader<'_>) -> String {
     }
 }
 
-/// How a contest ended.
+/// How a ranking ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// One cell is best, or the others are equivalent to it.
+    /// One cell is best, or the rest are equivalent to it.
     Decided,
     /// Several are not told apart.
     Open,
@@ -148,112 +149,114 @@ enum End {
     None,
 }
 
-fn end(reader: &Reader<'_>, contest: &Contest, place: Place) -> End {
-    let is_open = |claim: &Claim| claim.cells == contest.best && matches!(claim.kind, Kind::NotToldApart { .. });
-    match contest.best.len() {
+fn end(reader: &Reader<'_>, ranking: &Ranking, topic: Topic) -> End {
+    let is_open = |claim: &Claim| claim.cells == ranking.best && matches!(claim.kind, Kind::NotToldApart { .. });
+    match ranking.best.len() {
         0 => End::None,
-        1 if is_alone(reader, contest) => End::Open,
+        1 if is_alone(reader, ranking) => End::Open,
         1 => End::Decided,
-        _ if reader.results.claims_in(place).any(is_open) => End::Open,
+        _ if reader.results.claims_on(topic).any(is_open) => End::Open,
         _ => End::Decided,
     }
 }
 
-/// Whether the only cell that was judged is named, while others may be better.
-fn is_alone(reader: &Reader<'_>, contest: &Contest) -> bool {
+/// Whether the only cell that was judged is named, while other cells may be better.
+fn is_alone(reader: &Reader<'_>, ranking: &Ranking) -> bool {
     let is_judged = |standing| !matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
-    let judged = contest.entrants.iter().filter(|entrant| is_judged(entrant.standing)).count();
-    judged == 1 && Names { contest, cells: Vec::new(), reader }.has_unjudged()
+    let judged = ranking.candidates.iter().filter(|candidate| is_judged(candidate.standing)).count();
+    judged == 1 && NamedRanking { ranking, cells: Vec::new(), reader }.has_unjudged()
 }
 
 impl<'a> Reader<'a> {
     /// The ids of what the answer names.
     pub(super) fn best(&self) -> HashSet<CellId> {
-        let contests = self.results.choice.iter().flat_map(|choice| choice.contests.iter().enumerate());
-        // Where nothing is told apart, nothing is marked.
-        let is_named = |number: usize, contest: &Contest| end(self, contest, Place::Answer(number)) == End::Decided;
-        let named = contests.filter(|(number, contest)| is_named(*number, contest));
-        named.flat_map(|(_, contest)| contest.best.iter().copied()).collect()
+        let rankings = self.results.choice.iter().flat_map(|choice| choice.rankings.iter().enumerate());
+        // Where the cells are not told apart, nothing is marked.
+        let is_named = |number: usize, ranking: &Ranking| end(self, ranking, Topic::Answer(number)) == End::Decided;
+        let named = rankings.filter(|(number, ranking)| is_named(*number, ranking));
+        named.flat_map(|(_, ranking)| ranking.best.iter().copied()).collect()
     }
 }
 
-/// Contests that end alike, for the same reason.
-struct Held<'a> {
+/// Rankings that end alike, for the same reason.
+struct AlikeRankings<'a> {
     /// `resnet50`
     model: String,
     /// `b1`, `b16`
-    places: Vec<String>,
+    subjects: Vec<String>,
     end: End,
     choice: String,
     left_out: String,
     /// What is claimed.
     parts: Vec<Part>,
-    contests: Vec<Names<'a>>,
+    rankings: Vec<NamedRanking<'a>>,
 }
 
-impl<'a> Held<'a> {
-    fn of(reader: &'a Reader<'a>, choice: &'a Choice, contest: &'a Contest, place: Place) -> Self {
-        let all: Vec<&Cell> = contest.entrants.iter().filter_map(|entrant| reader.cell(entrant.cell)).collect();
+impl<'a> AlikeRankings<'a> {
+    fn of(reader: &'a Reader<'a>, choice: &'a Choice, ranking: &'a Ranking, topic: Topic) -> Self {
+        let all: Vec<&Cell> = ranking.candidates.iter().filter_map(|candidate| reader.cell(candidate.cell)).collect();
         let cells: Vec<&Cell> = all.iter().copied().filter(|cell| cell.is_run()).collect();
-        let names = Names { contest, cells, reader };
+        let names = NamedRanking { ranking, cells, reader };
         let shared = |axis: Axis| {
             let first = &all.first()?.names[axis];
             all.iter().all(|cell| cell.names[axis] == *first).then(|| first.clone())
         };
-        let (always, others): (Vec<Axis>, Vec<Axis>) = Axis::ALL.into_iter().partition(|axis| axis.is_always_told());
-        let several = others.into_iter().filter(|axis| reader.has_several(*axis));
-        Held {
+        let (always, sometimes): (Vec<Axis>, Vec<Axis>) = Axis::ALL.into_iter().partition(|axis| axis.is_always_told());
+        let several = sometimes.into_iter().filter(|axis| reader.has_several(*axis));
+        AlikeRankings {
             model: always.into_iter().filter_map(shared).collect::<Vec<_>>().join(", "),
-            places: vec![several.filter_map(shared).collect::<Vec<_>>().join(", ")],
-            end: end(reader, contest, place),
-            choice: chosen(choice, &names, end(reader, contest, place)),
+            subjects: vec![several.filter_map(shared).collect::<Vec<_>>().join(", ")],
+            end: end(reader, ranking, topic),
+            choice: chosen(choice, &names, end(reader, ranking, topic)),
             left_out: left_out(choice, &names),
-            parts: said::parts(choice, &names, place),
-            contests: vec![names],
+            parts: said::parts(choice, &names, topic),
+            rankings: vec![names],
         }
     }
 
     /// What both claim, if that is the same of the same names.
-    fn joined(&self, other: &Held<'_>) -> Option<Vec<Part>> {
+    fn joined(&self, other: &AlikeRankings<'_>) -> Option<Vec<Part>> {
         let is_alike = (&self.model, self.end, &self.choice, &self.left_out, self.parts.len())
             == (&other.model, other.end, &other.choice, &other.left_out, other.parts.len());
-        let parts = || self.parts.iter().zip(&other.parts).map(|(one, other)| one.joined(other)).collect();
+        let parts = || self.parts.iter().zip(&other.parts).map(|(part, other_part)| part.joined(other_part)).collect();
         is_alike.then(parts).flatten()
     }
 
-    fn join(&mut self, other: Held<'a>, parts: Vec<Part>) {
-        self.places.extend(other.places);
-        self.contests.extend(other.contests);
+    fn join(&mut self, other: AlikeRankings<'a>, parts: Vec<Part>) {
+        self.subjects.extend(other.subjects);
+        self.rankings.extend(other.rankings);
         self.parts = parts;
     }
 
     fn load(&self) -> Option<f64> {
-        beside(self.contests.iter().flat_map(|names| names.cells.iter().copied()))
+        background_load(self.rankings.iter().flat_map(|names| names.cells.iter().copied()))
     }
 
     fn has_load(&self) -> bool {
         self.load().is_some()
     }
 
-    fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool, tells_load: bool) -> AnswerRow {
-        let places: Vec<&str> = self.places.iter().map(String::as_str).filter(|place| !place.is_empty()).collect();
-        let is_told = !is_one && !places.is_empty();
+    fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool, names_load: bool) -> AnswerRow {
+        let subjects: Vec<&str> =
+            self.subjects.iter().map(String::as_str).filter(|subject| !subject.is_empty()).collect();
+        let names_subjects = !is_one && !subjects.is_empty();
         let has_several = Axis::ALL.into_iter().any(|axis| axis.is_always_told() && reader.has_several(axis));
-        let parts = [has_several.then(|| self.model.clone()), is_told.then(|| list(&places))].into_iter().flatten();
+        let parts =
+            [has_several.then(|| self.model.clone()), names_subjects.then(|| list(&subjects))].into_iter().flatten();
         let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let load = self.load().filter(|_| tells_load).map(cause::beside);
+        let load = self.load().filter(|_| names_load).map(cause::under_background_load);
         let parts: Vec<String> = self.parts.iter().map(|part| part.words(reader)).collect();
-        let decided = match (self.end, self.contests.first()) {
-            (End::None, Some(names)) => nothing(names.contest).1,
+        let decided = match (self.end, self.rankings.first()) {
+            (End::None, Some(names)) => nothing(names.ranking).1,
             _ => parts.join(", "),
         };
-        // Where other load is why nothing is decided, once is enough.
-        let load = load.filter(|_| !decided.contains("other load"));
-        // Of one place: elsewhere it may have another.
-        let reason = match self.contests.as_slice() {
+        // Where background load is why nothing is decided, once is enough.
+        let load = load.filter(|_| !decided.contains("background load"));
+        // Of one set of cells: elsewhere the reason may be another.
+        let reason = match self.rankings.as_slice() {
             [names] => {
-                let told = names.told().filter(|row| row.verdict.is_improvement());
-                told.and_then(|row| profile::reason(reader, row.cell, row.baseline))
+                let deciding_row = names.deciding().filter(|row| row.verdict.is_improvement());
+                deciding_row.and_then(|row| profile::reason(reader, row.cell, row.baseline))
             }
             _ => None,
         };
@@ -274,8 +277,8 @@ fn superlative(reader: &Reader<'_>, choice: &Choice) -> String {
 }
 
 fn title_of_best(reader: &Reader<'_>, choice: &Choice) -> String {
-    let entrants = choice.contests.iter().flat_map(|contest| &contest.entrants);
-    let mut cells = entrants.filter_map(|entrant| reader.cell(entrant.cell)).peekable();
+    let candidates = choice.rankings.iter().flat_map(|ranking| &ranking.candidates);
+    let mut cells = candidates.filter_map(|candidate| reader.cell(candidate.cell)).peekable();
     let finds_rate = |cell: &Cell| cell.load.as_ref().is_some_and(|load| load.queries.is_largest());
     let is_by_rate = choice.unasked && cells.peek().is_some() && cells.all(finds_rate);
     if is_by_rate || choice.best.metric.name == LARGEST_RATE.name {
@@ -293,20 +296,20 @@ fn title_of_best(reader: &Reader<'_>, choice: &Choice) -> String {
 }
 
 /// `int8`, `int8 or fp32`, `not told apart: fp16 or fp32`, `int8 if it keeps p95 <= 20 ms, else fp32`.
-fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
-    let contest = names.contest;
+fn chosen(choice: &Choice, names: &NamedRanking<'_>, end: End) -> String {
+    let ranking = names.ranking;
     let in_doubt = |id: CellId| match names.standing(id)?.standing {
         Standing::InDoubt { metric } => Some(metric),
         _ => None,
     };
     let (doubtful, kept): (Vec<CellId>, Vec<CellId>) =
-        contest.best.iter().copied().partition(|id| in_doubt(*id).is_some());
+        ranking.best.iter().copied().partition(|id| in_doubt(*id).is_some());
     let bound = doubtful.first().and_then(|id| Some((*id, in_doubt(*id)?)));
     let bound = bound.and_then(|(id, metric)| {
         choice.bounds.iter().find(|bound| bound.metric == metric && bound.of(id).is_some()).map(bounds::words_of)
     });
-    let is_better = |one: CellId, other: CellId| {
-        let mut rows = contest.evidence.iter().filter(|row| row.cell == one && row.baseline == other);
+    let is_better = |cell: CellId, baseline: CellId| {
+        let mut rows = ranking.evidence.iter().filter(|row| row.cell == cell && row.baseline == baseline);
         rows.any(|row| row.verdict.is_improvement())
     };
     let if_kept = |doubtful: &[CellId], bound: String| {
@@ -314,7 +317,7 @@ fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
         format!("{} if {keeps} {bound}", names.named(doubtful))
     };
     let named = match (kept.as_slice(), doubtful.as_slice(), bound) {
-        ([], [], _) => return nothing(contest).0.to_owned(),
+        ([], [], _) => return nothing(ranking).0.to_owned(),
         (kept, [], _) | (kept, _, None) => names.named(kept),
         ([], doubtful, Some(bound)) => if_kept(doubtful, bound),
         (kept, doubtful, Some(bound)) if is_better(doubtful[0], kept[0]) => {
@@ -324,20 +327,20 @@ fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
     };
     let is_less_accurate =
         |id: CellId| outputs::accuracy_of(names.reader, id).is_some_and(|claim| claim.kind == Kind::LessAccurate);
-    let named = match contest.best.as_slice() {
-        [one] if is_less_accurate(*one) => format!("{named} (less accurate)"),
+    let named = match ranking.best.as_slice() {
+        [only] if is_less_accurate(*only) => format!("{named} (less accurate)"),
         _ => named,
     };
-    claimed(match (end, contest.best.len()) {
+    claimed(match (end, ranking.best.len()) {
         (End::Open, 1) => format!("undecided, {named}"),
         (End::Open, _) => format!("not told apart: {named}"),
         _ => named,
     })
 }
 
-/// What stands in place of a choice, and why there is none.
-fn nothing(contest: &Contest) -> (&'static str, String) {
-    let mut standings = contest.entrants.iter().map(|entrant| entrant.standing);
+/// What is printed instead of a choice, and why there is none.
+fn nothing(ranking: &Ranking) -> (&'static str, String) {
+    let mut standings = ranking.candidates.iter().map(|candidate| candidate.standing);
     let runs = standings.clone().filter_map(|standing| match standing {
         Standing::Unfit { why: Unfit::TooFewRuns(runs) } => Some(runs),
         Standing::Unfit { why: Unfit::NotRun } => Some(0),
@@ -356,23 +359,23 @@ fn nothing(contest: &Contest) -> (&'static str, String) {
 
 /// What comes out of what is best, and what memory it takes, against the baseline; of several that are not told apart, what is
 /// known to be less accurate.
-fn costs(reader: &Reader<'_>, held: &Held<'_>) -> String {
-    if held.end == End::None {
+fn costs(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> String {
+    if alike.end == End::None {
         return String::new();
     }
-    let is_open = held.end == End::Open;
-    let mut all = held.contests.iter().map(|names| costs_of(reader, names, &held.parts, is_open));
+    let is_open = alike.end == End::Open;
+    let mut all = alike.rankings.iter().map(|names| costs_of(reader, names, &alike.parts, is_open));
     let first = all.next().unwrap_or_default();
-    // What differs from place to place stands in the table of results.
-    let others: Vec<Vec<String>> = all.collect();
-    let shared = first.into_iter().filter(|part| others.iter().all(|parts| parts.contains(part)));
+    // What differs from set to set is in the table of results.
+    let rest: Vec<Vec<String>> = all.collect();
+    let shared = first.into_iter().filter(|part| rest.iter().all(|parts| parts.contains(part)));
     shared.collect::<Vec<_>>().join(", ")
 }
 
-fn costs_of(reader: &Reader<'_>, names: &Names<'_>, parts: &[Part], is_open: bool) -> Vec<String> {
+fn costs_of(reader: &Reader<'_>, names: &NamedRanking<'_>, parts: &[Part], is_open: bool) -> Vec<String> {
     let results = reader.results;
-    let is_one = names.contest.best.len() == 1;
-    let of = |id: &CellId| {
+    let is_one = names.ranking.best.len() == 1;
+    let costs_of_cell = |id: &CellId| {
         let cell = reader.cell(*id).filter(|cell| !results.is_baseline(cell))?;
         let is_less_accurate = outputs::accuracy_of(reader, *id).is_none_or(|claim| claim.kind == Kind::LessAccurate);
         let outputs = outputs::against_reference(reader, cell).filter(|_| !is_open || is_less_accurate);
@@ -382,12 +385,12 @@ fn costs_of(reader: &Reader<'_>, names: &Names<'_>, parts: &[Part], is_open: boo
             let saved = peak(row.baseline)? - peak(row.cell)?;
             let word = if saved > 0.0 { "less" } else { "more" };
             let baseline = names.name(row.baseline);
-            let is_told = parts.iter().any(|part| part.compares(row.metric, &baseline));
-            (!is_told).then_some(())?;
+            let is_said = parts.iter().any(|part| part.compares(row.metric, &baseline));
+            (!is_said).then_some(())?;
             Some(claimed(format!("{} {word} memory than {baseline}", format::rounded_bytes(saved.abs()))))
         });
         let name = if is_one { String::new() } else { format!("{}: ", names.name(*id)) };
-        Some([outputs, memory].into_iter().flatten().map(move |told| format!("{name}{told}")))
+        Some([outputs, memory].into_iter().flatten().map(move |cost| format!("{name}{cost}")))
     };
-    names.contest.best.iter().take(MOST_NAMED).filter_map(of).flatten().collect()
+    names.ranking.best.iter().take(MOST_NAMED).filter_map(costs_of_cell).flatten().collect()
 }

@@ -66,7 +66,7 @@ pub(super) fn within(reader: &Reader<'_>) -> Vec<String> {
 
 /// One sentence for each goal: `met: speedup >= 1.5 for variant int8: met by all 4 cells.`
 pub(super) fn goals(reader: &Reader<'_>) -> Vec<String> {
-    let told = |goal: &GoalCheck| {
+    let sentence = |goal: &GoalCheck| {
         let outcome = match goal.outcome {
             GoalOutcome::Missed => "MISSED",
             other => other.name(),
@@ -76,7 +76,7 @@ pub(super) fn goals(reader: &Reader<'_>) -> Vec<String> {
         let outcome = claimed(outcome);
         format!("{outcome}{name}: {quick}{}: {}.", words(&goal.check), kept(&goal.check, reader))
     };
-    reader.results.goals.iter().map(told).collect()
+    reader.results.goals.iter().map(sentence).collect()
 }
 
 /// `p95 <= 20 ms`, without the cells.
@@ -103,9 +103,9 @@ fn metric_word(metric: MetricReference) -> String {
 }
 
 /// ` at batch 1`, ` for model resnet50 or mobilenetv2 at batch 1`; empty where a bound speaks of every cell.
-fn where_words(of: &Selector) -> String {
+fn where_words(selector: &Selector) -> String {
     let is_axis = |key: &str| Axis::of_singular(key).is_some_and(|axis| !axis.has_dimensions());
-    let (axes, inputs): (Vec<_>, Vec<_>) = of.0.iter().partition(|(key, _)| is_axis(key));
+    let (axes, inputs): (Vec<_>, Vec<_>) = selector.0.iter().partition(|(key, _)| is_axis(key));
     let words = |keys: Vec<(&String, &Vec<String>)>, preposition: &str| {
         let each: Vec<String> = keys.into_iter().map(|(key, names)| format!("{key} {}", names.join(" or "))).collect();
         if each.is_empty() { String::new() } else { format!(" {preposition} {}", list(&each)) }

@@ -88,13 +88,13 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
     let headed = |fact: &Known| TableColumn { is_numeric: fact.is_numeric, ..TableColumn::text(&fact.title) };
     let first = || facts.iter().filter(|fact| fact.is_first);
     let best = reader.best();
-    let row = |(place, cell): (usize, &&Cell)| {
+    let row = |(index, cell): (usize, &&Cell)| {
         let differs = cell.outputs_differ();
         CellsRow {
             path: cell.path(),
             names: axes.iter().map(|axis| cell.names[*axis].clone()).collect(),
-            exact: facts.iter().map(|fact| fact.exact[place].clone()).collect(),
-            rounded: first().map(|fact| fact.rounded[place].clone()).collect(),
+            exact: facts.iter().map(|fact| fact.exact[index].clone()).collect(),
+            rounded: first().map(|fact| fact.rounded[index].clone()).collect(),
             marked: if best.contains(&cell.id) || differs { marked } else { 0 },
             differs,
             tone: tone(reader, cell),
@@ -133,18 +133,18 @@ impl Shown<'_, '_> {
         if !asked.iter().any(is_score) {
             facts.extend(score.map(|score| self.metric(MetricReference::of(score), false)));
         }
-        facts.extend(self.own(&asked, score));
+        facts.extend(self.own_metrics(&asked, score));
         if score.is_none() {
             facts.push(self.text("outputs", outputs::in_a_word));
         }
         let [p95, _] = MetricReference::TAILS;
-        let is_told = |tail: &MetricReference| {
+        let is_supported = |tail: &MetricReference| {
             self.cells.iter().any(|cell| cell.estimate_of(*tail).is_some() && cell.supports(*tail))
         };
         // Under a load that of the bound, as a lower bound too.
         let bound = self.cells.iter().find_map(|cell| load::bounded_percentile(cell));
         let has_tail = |tail: &MetricReference| self.cells.iter().any(|cell| cell.estimate_of(*tail).is_some());
-        let tail = bound.filter(has_tail).or(Some(p95).filter(is_told));
+        let tail = bound.filter(has_tail).or(Some(p95).filter(is_supported));
         // With cold caches there are latencies and no rates.
         let has = |metric: &Metric| self.cells.iter().any(|cell| cell.estimate(metric).is_some());
         let rate = [ITEMS, THROUGHPUT].into_iter().find(|rate| has(rate));
@@ -264,9 +264,9 @@ impl Shown<'_, '_> {
                 Some(row) => {
                     let by = self.reader.decided_by_cpu_time(row).map(rounded_verdict);
                     let by = by.map(|by| format!("; by CPU time {by}")).unwrap_or_default();
-                    let told = |text: String| conditional(text, judged::has_load(self.reader, row)) + &by;
-                    let exact = told(format::speedup(row));
-                    [exact.clone(), told(rounded_verdict(row)), exact]
+                    let in_full = |text: String| conditional(text, judged::has_load(self.reader, row)) + &by;
+                    let exact = in_full(format::speedup(row));
+                    [exact.clone(), in_full(rounded_verdict(row)), exact]
                 }
                 None if results.is_baseline(cell) => ["baseline".to_owned(), "baseline".to_owned(), "-".to_owned()],
                 None => Default::default(),
@@ -278,13 +278,14 @@ impl Shown<'_, '_> {
     }
 
     /// The metrics of the specification that some cell has and that have no column yet.
-    fn own(&self, asked: &[MetricReference], score: Option<&Metric>) -> Vec<Known> {
+    fn own_metrics(&self, asked: &[MetricReference], score: Option<&Metric>) -> Vec<Known> {
         let is_new = |metric: &Metric| {
             let is_asked = asked.iter().any(|asked| asked.metric.name == metric.name);
             !is_asked && score.is_none_or(|score| score.name != metric.name)
         };
-        let own = self.reader.results.own_metrics().into_iter().filter(|metric| is_new(metric));
-        own.filter(|metric| self.cells.iter().any(|cell| cell.estimate(metric).is_some()))
+        let new_metrics = self.reader.results.own_metrics().into_iter().filter(|metric| is_new(metric));
+        new_metrics
+            .filter(|metric| self.cells.iter().any(|cell| cell.estimate(metric).is_some()))
             .map(|metric| self.metric(MetricReference::of(metric), false))
             .collect()
     }
@@ -313,16 +314,16 @@ fn on_cpu(cell: &Cell) -> Option<String> {
     Some(format!("{} on cpu", format::percent(cell.told_cpu_share()?)))
 }
 
-/// `CPU time 12.6 ms on 2 threads`, of a cell whose latency other load inflates.
+/// `CPU time 12.6 ms on 2 threads`, of a cell whose latency background load inflates.
 fn own_time(cell: &Cell) -> Option<String> {
-    let threads = cell.other_load?.waiting_threads?;
-    let own = format::measured(CPU_TIME.unit, cell.estimate(&CPU_TIME)?.value, None);
-    Some(if threads > 1 { format!("CPU time {own} on {threads} threads") } else { format!("CPU time {own}") })
+    let threads = cell.background_load?.waiting_threads?;
+    let cpu_time = format::measured(CPU_TIME.unit, cell.estimate(&CPU_TIME)?.value, None);
+    Some(if threads > 1 { format!("CPU time {cpu_time} on {threads} threads") } else { format!("CPU time {cpu_time}") })
 }
 
-/// `inflated by other load, CPU time 6.30 ms`: what stands beside such a number.
+/// `inflated by background load, CPU time 6.30 ms`: what is printed with such a number.
 fn inflated(cell: &Cell) -> Option<String> {
-    Some(format!("inflated by other load, {}", own_time(cell)?))
+    Some(format!("inflated by background load, {}", own_time(cell)?))
 }
 
 /// Why a cell has no number: `failed (out of memory)`.
@@ -377,24 +378,24 @@ pub fn overview(results: &Results, goes_on: &dyn Fn(u32) -> bool) -> Table {
 
 pub(super) fn overview_of(reader: &Reader<'_>, goes_on: &dyn Fn(u32) -> bool) -> Table {
     let shown = Shown { reader, cells: reader.shown() };
-    let is_told = |fact: &Known| !fact.is_empty() && !matches!(fact.title.as_str(), "notes" | "outputs" | "file");
+    let is_shown = |fact: &Known| !fact.is_empty() && !matches!(fact.title.as_str(), "notes" | "outputs" | "file");
     let (verdicts, facts): (Vec<Known>, Vec<Known>) = shown
         .facts()
         .into_iter()
-        .filter(is_told)
+        .filter(is_shown)
         .partition(|fact| Some(&fact.title) == reader.against_title().as_ref());
-    let row = |(place, cell): (usize, &&Cell)| {
+    let row = |(index, cell): (usize, &&Cell)| {
         let (group, entry) = labels(reader, cell);
         let is_measured = cell.estimate(&LATENCY).is_some();
-        let facts = facts.iter().map(|fact| match is_measured || fact.bare[place] == absence(cell) {
-            true => TableCell::from(fact.bare[place].clone()),
+        let facts = facts.iter().map(|fact| match is_measured || fact.bare[index] == absence(cell) {
+            true => TableCell::from(fact.bare[index].clone()),
             false => TableCell::default(),
         });
         let mut facts: Vec<TableCell> = facts.collect();
         if let Some(first) = facts.first_mut().filter(|_| !is_measured && cell.failed > 0) {
             first.tone = Tone::Bad;
         }
-        let verdict = verdicts.first().map_or_else(String::new, |fact| fact.bare[place].clone());
+        let verdict = verdicts.first().map_or_else(String::new, |fact| fact.bare[index].clone());
         let open = reader.against(cell).filter(|row| row.verdict.is_open() && goes_on(cell.group));
         let verdict = match open {
             Some(open) => format!("{}, measuring", format::ratio(open.ratio, open.interval())),
@@ -425,14 +426,14 @@ pub(super) fn overview_of(reader: &Reader<'_>, goes_on: &dyn Fn(u32) -> bool) ->
     Table::of(columns.collect(), shown.cells.iter().enumerate().map(row))
 }
 
-/// What the rows of a group share, and what tells this cell from the others.
+/// What the rows of a group share, and what distinguishes this cell from the rest.
 fn labels(reader: &Reader<'_>, cell: &Cell) -> (String, String) {
     let results = reader.results;
-    let is_shared = |axis: &Axis| !results.compares(*axis) && reader.is_told(*axis);
+    let is_shared = |axis: &Axis| !results.compares(*axis) && reader.is_shown(*axis);
     let shared = cell.names.on(&Axis::ALL.into_iter().filter(is_shared).collect::<Vec<_>>());
-    let own = results.rules.baseline.as_ref().map(|_| results.entry(&cell.names));
+    let entry = results.rules.baseline.as_ref().map(|_| results.entry(&cell.names));
     let batch = cell.search.as_ref().zip(cell.batch).map(|(_, batch)| format!("batch {batch}"));
-    let inflated = own_time(cell).map(|own| format!("inflated ({own})"));
-    let own: Vec<String> = [own, batch, on_cpu(cell), inflated].into_iter().flatten().collect();
-    (shared, own.join(", "))
+    let inflated = own_time(cell).map(|time| format!("inflated ({time})"));
+    let distinguishing: Vec<String> = [entry, batch, on_cpu(cell), inflated].into_iter().flatten().collect();
+    (shared, distinguishing.join(", "))
 }

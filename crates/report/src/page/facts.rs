@@ -76,7 +76,7 @@ pub(super) fn machine(results: &Results) -> String {
     let each = |name: &str| -> Vec<String> {
         match fact(results, name) {
             Some(Value::Array(several)) => several.iter().map(plain).collect(),
-            Some(one) => vec![plain(one)],
+            Some(single) => vec![plain(single)],
             None => Vec::new(),
         }
     };
@@ -99,7 +99,7 @@ pub(super) fn system(results: &Results) -> String {
     format!("{first} {}", text(results, "kernel").unwrap_or_default()).trim().to_owned()
 }
 
-/// Against what, by which margin, how much can be seen, and whether identical arms were found alike.
+/// Against what, by which margin, how much can be seen, and what the A/A comparisons found.
 fn judged(results: &Results, trust: &Trust) -> String {
     let rules = &results.rules;
     let against = match &rules.baseline {
@@ -129,7 +129,7 @@ fn commit(results: &Results) -> String {
 
 /// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` where no library did.
 pub(super) fn runtimes(results: &Results) -> Option<String> {
-    let one = |row: &Value| {
+    let words = |row: &Value| {
         let [name, version, package] = ["name", "version", "package"].map(|key| row[key].as_str());
         let version = version.filter(|version| name != Some(*version));
         let package = package.filter(|package| *package != "onnxruntime");
@@ -144,8 +144,8 @@ pub(super) fn runtimes(results: &Results) -> Option<String> {
     };
     let (programs, libraries): (Vec<&Value>, Vec<&Value>) =
         rows(results, "runtimes").partition(|row| row["program"].as_bool().unwrap_or(false));
-    let libraries: Vec<String> = libraries.into_iter().map(one).collect();
-    let mut all: Vec<String> = programs.into_iter().map(one).collect();
+    let libraries: Vec<String> = libraries.into_iter().map(words).collect();
+    let mut all: Vec<String> = programs.into_iter().map(words).collect();
     if !libraries.is_empty() || all.is_empty() {
         all.insert(0, format!("ONNX Runtime {}", list(&libraries)).trim().to_owned());
     }
@@ -186,7 +186,7 @@ fn with(reader: &Reader<'_>) -> String {
     parts.flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What was run in place of models: `grep -c foo big.txt; rg -c foo big.txt`.
+/// What was run instead of models: `grep -c foo big.txt; rg -c foo big.txt`.
 fn commands(results: &Results) -> String {
     rows(results, "commands").filter_map(|row| row["line"].as_str()).collect::<Vec<_>>().join("; ")
 }
@@ -256,8 +256,8 @@ fn origin(results: &Results) -> Vec<(String, String)> {
     facts.extend(specification("sha256").map(|hash| ("SHA-256 of the specification".to_owned(), hash)));
     facts.push(("seed".to_owned(), results.rules.seed.to_string()));
     for (name, origin) in &results.measured.libraries {
-        let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
-        facts.push((format!("library{of} found in"), origin.replace('`', "")));
+        let of_name = if name.is_empty() { String::new() } else { format!(" of {name}") };
+        facts.push((format!("library{of_name} found in"), origin.replace('`', "")));
     }
     let measured = &results.measured;
     for (index, (began, command)) in measured.sessions.iter().zip(&measured.commands).enumerate() {
@@ -286,8 +286,8 @@ fn placement(results: &Results) -> Vec<(String, String)> {
     facts.extend((!nodes.is_empty()).then(|| ("nodes by provider".to_owned(), nodes.join("; "))));
     facts.extend((dynamic > 0).then(|| {
         let cells = count(dynamic, "cell");
-        let told = format!("allocated by the runtime inside the timed region in {cells}, since their shapes vary");
-        ("outputs".to_owned(), told)
+        let allocated = format!("allocated by the runtime inside the timed region in {cells}, since their shapes vary");
+        ("outputs".to_owned(), allocated)
     }));
     facts
 }
@@ -306,7 +306,7 @@ fn disturbances(reader: &Reader<'_>) -> Table {
         let title = metric::by_name(&found.metric).map_or(found.metric.as_str(), |metric| metric.title);
         Some(TableCell::text(format!("{title} ({})", found.code)))
     });
-    table.add(TableColumn::number("runs").of("runs above the limit, of those that know"), |found| {
+    table.add(TableColumn::number("runs").meaning("runs above the limit, of those that know"), |found| {
         TableCell::number(format!("{} of {}", found.runs, found.of), f64::from(found.runs))
     });
     table.add(TableColumn::number("limit"), |found| TableCell::number(amount(&found.metric, found.limit), found.limit));

@@ -14,7 +14,7 @@ use base::code::spelt;
 use base::metric::{Direction, ITEMS, MetricReference};
 use base::wording::count;
 use experiment::Grade;
-use judge::results::{Cell, Comparison, Control, Family, Reason, beside};
+use judge::results::{Cell, Comparison, Control, Family, Reason, background_load};
 use statistics::planning::MOST_RUNS;
 
 /// Comparisons, groups and controls, as far as there are any.
@@ -29,7 +29,7 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
         sections.push(Section::new("comparisons", "groups", "Groups of three and more cells", families(reader)));
     }
     if !results.controls.is_empty() {
-        let title = "Controls: identical arms against each other";
+        let title = "Controls: A/A comparisons";
         sections.push(Section::new("comparisons", "controls", title, controls(reader)));
     }
     sections
@@ -39,25 +39,28 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
 fn comparisons(reader: &Reader<'_>) -> Table {
     let results = reader.results;
     let mut table = Columns::of(&results.comparisons);
-    table.add(TableColumn::text("cell").of("the candidate"), |row| reader.path(row.cell));
-    table.add(TableColumn::text("against").of("the baseline's cell"), |row| reader.path(row.baseline));
+    table.add(TableColumn::text("cell").meaning("the candidate"), |row| reader.path(row.cell));
+    table.add(TableColumn::text("against").meaning("the baseline's cell"), |row| reader.path(row.baseline));
     table.add(TableColumn::text("metric"), |row| row.metric.title());
     let meaning = "of times baseline over cell, of rates cell over baseline, with its interval; above 1 is better";
-    table.add(TableColumn::number("ratio").of(meaning), |row| {
+    table.add(TableColumn::number("ratio").meaning(meaning), |row| {
         TableCell::number(format::judged_ratio(row.ratio, row.interval(), row.margin), row.ratio)
     });
-    table.add(TableColumn::number("change").of("cell over baseline, less 1; of times, negative is faster"), |row| {
-        change(row)
+    table
+        .add(TableColumn::number("change").meaning("cell over baseline, less 1; of times, negative is faster"), change);
+    table.add(TableColumn::text("verdict").meaning("from the interval and the margin alone"), |row| {
+        verdict(reader, row)
     });
-    table.add(TableColumn::text("verdict").of("from the interval and the margin alone"), |row| verdict(reader, row));
-    table.add(TableColumn::number("p").of("two-sided p value of a difference beyond the margin"), |row| {
+    table.add(TableColumn::number("p").meaning("two-sided p value of a difference beyond the margin"), |row| {
         row.p.map(|p| TableCell::number(format::p_value(p), p))
     });
     let meaning = "smallest relative effect that these blocks detect with 80 % power";
-    table.add(TableColumn::number("detectable").of(meaning), |row| {
+    table.add(TableColumn::number("detectable").meaning(meaning), |row| {
         row.detectable.map(|effect| TableCell::number(percent(effect), effect))
     });
-    table.add(TableColumn::number("blocks").of("blocks that both cells completed"), |row| TableCell::count(row.blocks));
+    table.add(TableColumn::number("blocks").meaning("blocks that both cells completed"), |row| {
+        TableCell::count(row.blocks)
+    });
     table.table(notes(reader))
 }
 
@@ -91,15 +94,15 @@ pub struct Against {
     pub ratio: String,
     /// `[1.90, 1.96]`; `None` below five common runs.
     pub interval: Option<String>,
-    /// `faster`, `undecided (other load)`.
+    /// `faster`, `undecided (background load)`.
     pub verdict: String,
     /// Why there is no verdict; `None` where there is one.
     pub withheld: Option<String>,
 }
 
-/// What is said of the latency of each cell beside its baseline's, by the id of the cell.
+/// What is said of the latency of each cell against its baseline's, by the id of the cell.
 pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
-    let one = |row: &Comparison| {
+    let verdict_of = |row: &Comparison| {
         let text = format::judged_ratio(row.ratio, row.interval(), row.margin);
         let (ratio, ends) = text.split_once('x').unwrap_or((&text, ""));
         let ends = ends.trim();
@@ -113,27 +116,27 @@ pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
             },
         }
     };
-    reader.results.compared_by(MetricReference::LATENCY).map(|row| (row.cell.to_string(), one(row))).collect()
+    reader.results.compared_by(MetricReference::LATENCY).map(|row| (row.cell.to_string(), verdict_of(row))).collect()
 }
 
-/// Whether most runs of a judged comparison met other load.
+/// Whether most runs of a judged comparison met background load.
 pub(super) fn has_load(reader: &Reader<'_>, row: &Comparison) -> bool {
     let cells = [reader.cell(row.cell), reader.cell(row.baseline)].into_iter().flatten();
-    row.is_judged() && beside(cells).is_some()
+    row.is_judged() && background_load(cells).is_some()
 }
 
 /// The verdict with why it is not more.
 fn verdict(reader: &Reader<'_>, row: &Comparison) -> String {
     let word = format::verdict_of(row);
-    let told = match why_open(row) {
+    let words = match why_open(row) {
         Some(why) => format!("{word}: {why}"),
         None => word,
     };
-    let told = match reader.decided_by_cpu_time(row) {
-        Some(by) => format!("{told}; CPU time: {}", format::verdict_of(by)),
-        None => told,
+    let words = match reader.decided_by_cpu_time(row) {
+        Some(by) => format!("{words}; CPU time: {}", format::verdict_of(by)),
+        None => words,
     };
-    conditional(told, has_load(reader, row))
+    conditional(words, has_load(reader, row))
 }
 
 /// The spread of fewer runs says too little of how many more would decide.
@@ -190,41 +193,40 @@ fn forecast(rows: &[&Comparison]) -> Option<String> {
 /// The tests over whole groups.
 fn families(reader: &Reader<'_>) -> Table {
     let mut table = Columns::of(&reader.results.families);
-    table.add(TableColumn::text("group").of("what its cells have in common"), |family: &Family| {
+    table.add(TableColumn::text("group").meaning("what its cells have in common"), |family: &Family| {
         let cells: Vec<_> = family.cells.iter().filter_map(|id| reader.cell(*id)).collect();
-        Some(TableCell::text(reader.place_of(cells.iter().copied())))
+        Some(TableCell::text(reader.shared_names(cells.iter().copied())))
     });
     table.add(TableColumn::number("cells"), |family| TableCell::count(family.cells.len() as u64));
-    table.add(TableColumn::number("blocks").of("blocks that all of them completed"), |family| {
+    table.add(TableColumn::number("blocks").meaning("blocks that all of them completed"), |family| {
         TableCell::count(family.blocks)
     });
-    table.add(TableColumn::number("p, Welch's ANOVA").of("that all cells have the same mean"), |family| {
+    table.add(TableColumn::number("p, Welch's ANOVA").meaning("that all cells have the same mean"), |family| {
         family.p.map(|p| TableCell::number(format::p_value(p), p))
     });
     table.table(vec!["Whether the cells of a group differ at all; it affects no verdict.".to_owned()])
 }
 
-/// Identical arms against each other.
 fn controls(reader: &Reader<'_>) -> Table {
     let percentage = |value: f64| TableCell::number(percent(value), value);
     let mut table = Columns::of(&reader.results.controls);
-    let meaning = "measured twice in every block, as two identical arms";
-    table.add(TableColumn::text("cell").of(meaning), |control: &Control| reader.path(control.cell));
-    let meaning = "time of the one arm over that of the other, with its interval: 1 but for noise";
-    table.add(TableColumn::number("ratio").of(meaning), |control| {
+    let meaning = "measured twice in every block, as if it were two cells";
+    table.add(TableColumn::text("cell").meaning(meaning), |control: &Control| reader.path(control.cell));
+    let meaning = "time of one side over that of the other, with its interval: 1 but for noise";
+    table.add(TableColumn::number("ratio").meaning(meaning), |control| {
         TableCell::number(format::judged_ratio(control.ratio, control.interval(), control.margin), control.ratio)
     });
     let meaning = "as of two different things; faster or slower is a false alarm";
-    table.add(TableColumn::text("verdict").of(meaning), |control| {
+    table.add(TableColumn::text("verdict").meaning(meaning), |control| {
         let word = format::verdict_word(&MetricReference::LATENCY, control.verdict);
         let code = control.code().map_or_else(String::new, |code| format!(" ({code})"));
         Some(TableCell::text(format!("{word}{code}")))
     });
     let meaning = "Winsorised deviation of the log ratios over blocks";
-    table.add(TableColumn::number("spread").of(meaning), |control| control.deviation.map(percentage));
+    table.add(TableColumn::number("spread").meaning(meaning), |control| control.deviation.map(percentage));
     let meaning = "smallest relative effect that these blocks detect with 80 % power";
-    table.add(TableColumn::number("detectable").of(meaning), |control| control.detectable.map(percentage));
-    table.add(TableColumn::number("blocks").of("blocks that both arms completed"), |control| {
+    table.add(TableColumn::number("detectable").meaning(meaning), |control| control.detectable.map(percentage));
+    table.add(TableColumn::number("blocks").meaning("blocks that both sides completed"), |control| {
         TableCell::count(control.blocks)
     });
     let [a, b, c] = Grade::MOST.map(|(_, effect)| percent(effect));

@@ -10,7 +10,7 @@ use base::code::Code;
 use base::metric::{LARGEST_RATE, LATENCY, MetricReference, THROUGHPUT};
 use base::wording::capitalized;
 use experiment::{Load, telling_axes};
-use judge::results::{Cell, Claim, Evidence, Kind, Place, WithoutLevel};
+use judge::results::{Cell, Claim, Evidence, Kind, Topic, WithoutLevel};
 use plan::CellId;
 
 /// More lines of a kind than these are in tables and figures alone.
@@ -31,9 +31,9 @@ pub(crate) fn knees(reader: &Reader<'_>) -> HashSet<CellId> {
 /// A line for each set: at which rates it keeps the bound, and its knee.
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     let [mut bounded, mut knees] = [Vec::new(), Vec::new()];
-    let is_of_load = |claim: &&Claim| matches!(claim.place, Place::Load(_));
+    let is_of_load = |claim: &&Claim| matches!(claim.topic, Topic::Load(_));
     let of_loads: Vec<&Claim> = reader.results.claims.iter().filter(is_of_load).collect();
-    for claims in of_loads.chunk_by(|one, other| one.place == other.place) {
+    for claims in of_loads.chunk_by(|a, b| a.topic == b.topic) {
         let Some(names) = claims.first().and_then(|claim| reader.cell(*claim.cells.first()?)) else { continue };
         let rates: Vec<String> = claims.iter().filter_map(|claim| kept(reader, claim)).collect();
         let bound = || names.load.as_ref()?.queries.bound();
@@ -43,11 +43,11 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
         let said = claims.iter().filter_map(|claim| knee_words(reader, claim));
         knees.extend(said.map(|said| (names.without_level(), said)));
     }
-    [told(&bounded), told(&knees)].concat()
+    [labelled(&bounded), labelled(&knees)].concat()
 }
 
-/// What is said of each set behind what tells it from the others.
-fn told(sets: &[(WithoutLevel, String)]) -> Vec<String> {
+/// What is said of each set, after the names that distinguish it.
+fn labelled(sets: &[(WithoutLevel, String)]) -> Vec<String> {
     let telling = telling_axes(sets.iter().map(|((names, _), _)| names));
     let has_inputs = sets.iter().any(|((_, input), _)| *input != sets[0].0.1);
     let line = |((names, input), said): &(WithoutLevel, String)| {
@@ -75,7 +75,7 @@ fn knee_words(reader: &Reader<'_>, claim: &Claim) -> Option<String> {
         (_, Some(from), Some(to)) => format!("knee between {from} and {}, not told apart", clients(to)),
         (_, None, Some(to)) => format!("knee at {} or fewer", clients(to)),
         (_, Some(from), None) => format!("knee at {} or more", clients(from)),
-        (_, None, None) => format!("knee not told within {} to {}", measured().min()?, clients(measured().max()?)),
+        (_, None, None) => format!("knee not found within {} to {}", measured().min()?, clients(measured().max()?)),
     }))
 }
 
@@ -115,22 +115,23 @@ pub(super) fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
         return Some(format!("an unknown rate with {bound}, since its runs are too short (`measure.stop`)"));
     }
     // From service times alone, or what the interval covers: other sessions differ by more.
-    let of = if reader.results.measured.quick { "(predicted)" } else { "in this session" };
-    let is_it = |claim: &Claim| claim.kind == Kind::LargestRate && claim.cells == [cell.id];
-    let is_claimed = reader.results.claims.iter().any(is_it);
+    let condition = if reader.results.measured.quick { "(predicted)" } else { "in this session" };
+    let is_largest = |claim: &Claim| claim.kind == Kind::LargestRate && claim.cells == [cell.id];
+    let is_claimed = reader.results.claims.iter().any(is_largest);
     if let Some(end) = known_end(cell, reference).filter(|_| is_claimed) {
         let end = end.replacen(">=", "at least", 1).replacen("<=", "at most", 1);
-        return Some(claimed(format!("{end} with {bound} {of}")));
+        return Some(claimed(format!("{end} with {bound} {condition}")));
     }
     let Some(estimate) = cell.estimate_of(reference).filter(|_| is_claimed) else {
-        let rate =
-            |per_s: f64| format!(": the late queries of its runs at {} tell none", amount(reference.unit(), per_s));
+        let rate = |per_s: f64| {
+            format!(": the late queries of its runs at {} do not give one", amount(reference.unit(), per_s))
+        };
         return Some(format!("an unknown rate with {bound}{}", load.per_s.map_or_else(String::new, rate)));
     };
     let column = Column::fit(reference.unit(), [&estimate]);
     let (value, ends) = column.with_ends(&estimate);
     let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
-    Some(claimed(format!("{}{ends} with {bound} {of}", column.scale.joined(&value))))
+    Some(claimed(format!("{}{ends} with {bound} {condition}", column.scale.joined(&value))))
 }
 
 /// `kept at 50/s`, `undecided at 100/s (0.8 % late, perhaps up to 3 %)`, `missed at 400/s (saturated)`,

@@ -11,8 +11,8 @@ use base::code::spelt;
 use base::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
 use base::wording::{capitalized, count, distinct, list};
 use experiment::{
-    AdaptiveWarmup, Arrivals, Axis, Boundary, Cache, Completion, Design, Load, PrecisionStop, SamplesStop,
-    SamplesWarmup, Stop, StopStatistic, TimeStop, TimeWarmup, Warmup,
+    AdaptiveWarmup, Arrivals, Axis, Boundary, Cache, Completion, Design, Load, PrecisionStop, Stop, StopStatistic,
+    Warmup,
 };
 use judge::results::{Cell, Method, Results};
 use plan::CellId;
@@ -153,14 +153,12 @@ fn design(reader: &Reader<'_>) -> Option<String> {
     );
     if results.rules.controls > 0 {
         let controls = capitalized(&count(u64::from(results.rules.controls), "cell"));
-        let (was, it) = if results.rules.controls == 1 { ("was", "it") } else { ("were", "each of them") };
+        let was = if results.rules.controls == 1 { "was" } else { "were" };
         text += &match method.design {
             Design::Duet => format!(
-                " {controls} {was} measured as two identical arms side by side in the same blocks as well: the control."
+                " {controls} {was} measured as two copies side by side in the same blocks as well: the control, an A/A comparison."
             ),
-            _ => format!(
-                " {controls} {was} measured twice in the same blocks, with {it} counted as two identical arms: the control."
-            ),
+            _ => format!(" {controls} {was} measured twice in the same blocks: the control, an A/A comparison."),
         };
     }
     if !method.session.is_empty() {
@@ -222,12 +220,12 @@ fn run(reader: &Reader<'_>) -> Option<String> {
     let mut sentences = vec![first_steps(method) + &warmup(warmed_up), stop(stopped)];
     if method.reads_models() {
         let is_there = |axis: &Axis| results.cells.iter().any(|cell| cell.names[*axis] != Axis::ABSENT);
-        let others = Axis::ALL.into_iter().filter(|axis| !axis.is_workload() && is_there(axis));
+        let axes = Axis::ALL.into_iter().filter(|axis| !axis.is_workload() && is_there(axis));
         sentences.push(format!(
             "Up to {} of {}, equal for all {}, were used in turn, bound before the clock was read.",
             count(u64::from(method.inputs), "input set"),
             values(results),
-            list(&others.map(Axis::plural).collect::<Vec<_>>())
+            list(&axes.map(Axis::plural).collect::<Vec<_>>())
         ));
     }
     if method.cache == Cache::Cold {
@@ -309,38 +307,29 @@ fn warmup(rule: &Warmup) -> String {
             " until the median of the second quarter and that of the last half of all warm-up samples agreed within {} without a significant trend (at least {min_time} and {min_samples} samples, at most {max_time}, and never shorter than what any cell of the comparison needed in the first block).",
             percent(tolerance.0)
         ),
-        Warmup::Samples(SamplesWarmup { count: number }) => format!(" for {}.", count(u64::from(*number), "sample")),
-        Warmup::Time(TimeWarmup { time }) => format!(" for {time}."),
+        Warmup::Samples(rule) => format!(" for {}.", count(u64::from(rule.count), "sample")),
+        Warmup::Time(rule) => format!(" for {}.", rule.time),
     }
 }
 
 fn stop(rule: &Stop) -> String {
     match rule {
-        Stop::Precision(PrecisionStop {
-            statistic,
-            relative,
-            confidence,
-            min_samples,
-            max_samples,
-            min_time,
-            max_time,
-        }) => {
-            let statistic = match statistic {
+        Stop::Precision(rule) => {
+            let PrecisionStop { min_samples, max_samples, min_time, max_time, .. } = rule;
+            let statistic = match rule.statistic {
                 StopStatistic::Median => "median",
                 StopStatistic::Mean => "mean",
             };
             format!(
                 "Sampling went on until the half width of the {} interval of the run's {statistic}, corrected for autocorrelation, was within {} (at least {min_samples} samples and {min_time}, at most {max_samples} samples or {max_time}).",
-                crate::format::confidence(confidence.0),
-                percent(relative.0)
+                crate::format::confidence(rule.confidence.0),
+                percent(rule.relative.0)
             )
         }
-        Stop::Samples(SamplesStop { count: number, max_time }) => {
-            format!("Sampling went on for {}, at most {max_time}.", count(u64::from(*number), "sample"))
+        Stop::Samples(rule) => {
+            format!("Sampling went on for {}, at most {}.", count(u64::from(rule.count), "sample"), rule.max_time)
         }
-        Stop::Time(TimeStop { time, max_samples, .. }) => {
-            format!("Sampling went on for {time}, at most {max_samples} samples.")
-        }
+        Stop::Time(rule) => format!("Sampling went on for {}, at most {} samples.", rule.time, rule.max_samples),
     }
 }
 
@@ -397,7 +386,7 @@ fn clock(results: &Results) -> String {
         "The clock (monotonic) enclosed {enclosed}; its own cost{cost} is reported and not subtracted. {}",
         match queries(results) {
             CLOSED => "This is the service time of a closed loop with one stream, not the response time under a load.",
-            _ => "Latency is the time from when a query was due to its answer: what it waited for others is in it.",
+            _ => "Latency is the time from when a query was due to its answer, including its wait for earlier queries.",
         }
     )
 }

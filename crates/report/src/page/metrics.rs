@@ -52,26 +52,26 @@ fn every_metric(reader: &Reader<'_>, cells: &[&Cell]) -> Table {
         of_metric(&mut table, cells, metric);
     }
     let meaning = "operations of the model as stored, two for each multiply-accumulate, over the latency";
-    table.add_known(TableColumn::number("GFLOP/s").of(meaning), |cell| {
+    table.add_known(TableColumn::number("GFLOP/s").meaning(meaning), |cell| {
         let macs = cell.macs.filter(|macs| *macs > 0 && cell.load.is_none())?;
         let rate = 2.0 * macs as f64 / cell.estimate(&LATENCY)?.value;
         Some(TableCell::number(format::fixed(rate, format::significant_decimals(rate, 3).max(0)), rate))
     });
     let meaning = "shortest possible time on this machine for the matrix products of the model and their memory traffic, by its measured peak rates, over the latency (method 5.6)";
-    table.add_known(TableColumn::number("of roofline").of(meaning), |cell| {
+    table.add_known(TableColumn::number("of roofline").meaning(meaning), |cell| {
         cell.roofline_share.map(|share| TableCell::number(percent(share), share))
     });
     let meaning = "what has to change before the cell can become much faster (method 5.6); empty if unknown";
-    table.add_known(TableColumn::text("bound by").of(meaning), |cell| {
+    table.add_known(TableColumn::text("bound by").meaning(meaning), |cell| {
         cell.bound_by.as_ref().map(|bound| TableCell::text(format::bound(bound)))
     });
-    table.add(TableColumn::number("samples").of("counted samples of all runs"), |cell| {
+    table.add(TableColumn::number("samples").meaning("counted samples of all runs"), |cell| {
         (cell.samples > 0).then(|| TableCell::count(cell.samples))
     });
-    table.add(TableColumn::number("iterations per sample").of("iterations averaged in one sample"), |cell| {
+    table.add(TableColumn::number("iterations per sample").meaning("iterations averaged in one sample"), |cell| {
         (cell.completed > 0).then(|| TableCell::count(cell.iterations))
     });
-    table.add(TableColumn::number("runs").of("completed processes"), |cell| {
+    table.add(TableColumn::number("runs").meaning("completed processes"), |cell| {
         let text = match cell.planned() == cell.completed {
             true => cell.completed.to_string(),
             false => format!("{} of {}", cell.completed, cell.planned()),
@@ -79,7 +79,7 @@ fn every_metric(reader: &Reader<'_>, cells: &[&Cell]) -> Table {
         Some(TableCell::number(text, f64::from(cell.completed)))
     });
     let meaning = "codes of the cell that not every cell has, with the number of runs that carry them; without one: of the cell as a whole";
-    table.add_known(TableColumn::text("warnings").of(meaning), |cell| warnings(reader, cell));
+    table.add_known(TableColumn::text("warnings").meaning(meaning), |cell| warnings(reader, cell));
     let mut table = table.table(notes(cells));
     for (row, cell) in table.rows.iter_mut().zip(cells) {
         row.anchor = Some(cell.path());
@@ -92,11 +92,11 @@ fn metrics_of(cells: &[&Cell]) -> Vec<MetricReference> {
     let mut names: Vec<&String> = cells.iter().flat_map(|cell| cell.metrics.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let place = |metric: &MetricReference| metric::METRICS.iter().position(|known| known.name == metric.metric.name);
+    let rank = |metric: &MetricReference| metric::METRICS.iter().position(|known| known.name == metric.metric.name);
     let mut metrics: Vec<MetricReference> =
         names.into_iter().filter_map(|name| MetricReference::of_column(name)).collect();
     // Those of the specification come last.
-    metrics.sort_by_key(|metric| (place(metric).unwrap_or(usize::MAX), metric.metric.name, metric.statistic));
+    metrics.sort_by_key(|metric| (rank(metric).unwrap_or(usize::MAX), metric.metric.name, metric.statistic));
     metrics
 }
 
@@ -117,7 +117,7 @@ fn of_metric<'r>(table: &mut Columns<'r, &Cell>, cells: &'r [&Cell], metric: Met
         (true, statistic) => statistic.name().to_owned(),
         (false, _) => metric.title(),
     };
-    table.add_known(TableColumn::number(column.heading(&title)).of(metric.metric.meaning), |cell| {
+    table.add_known(TableColumn::number(column.heading(&title)).meaning(metric.metric.meaning), |cell| {
         let Some(estimate) = cell.estimate_of(metric) else {
             let is_batched = is_latency && cell.completed > 0 && cell.iterations > 1;
             return is_batched.then(|| TableCell::absent(format::batched(cell.iterations)));
@@ -139,8 +139,8 @@ fn warnings(reader: &Reader<'_>, cell: &Cell) -> Option<TableCell> {
     };
     let grave =
         cell.codes.iter().filter(|(code, seen)| seen.severity >= Severity::Warn && !is_everywhere(reader, code));
-    let told: Vec<String> = grave.map(|(code, seen)| words((code, seen.runs))).collect();
-    (!told.is_empty()).then(|| TableCell::text(told.join(", ")))
+    let codes: Vec<String> = grave.map(|(code, seen)| words((code, seen.runs))).collect();
+    (!codes.is_empty()).then(|| TableCell::text(codes.join(", ")))
 }
 
 fn notes(cells: &[&Cell]) -> Vec<String> {
@@ -180,14 +180,14 @@ fn met(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
     let mut shown = 0;
     for metric in known {
         // What is zero everywhere explains nothing.
-        let is_told = |cell: &&Cell| {
+        let is_nonzero = |cell: &&Cell| {
             cell.environment.get(metric.name).is_some_and(|values| values.iter().any(|value| *value != 0.0))
         };
-        if !cells.iter().any(is_told) {
+        if !cells.iter().any(is_nonzero) {
             continue;
         }
         shown += 1;
-        table.add(TableColumn::number(metric.title).of(metric.meaning), |cell| {
+        table.add(TableColumn::number(metric.title).meaning(metric.meaning), |cell| {
             let values = cell.environment.get(metric.name)?;
             let (first, last) = (*values.first()?, *values.last()?);
             let middle = values.get(values.len() / 2).copied().unwrap_or(first);
@@ -216,11 +216,11 @@ fn samples(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
     let mut table = Columns::of(cells);
     named(&mut table, reader);
     let meaning = "samples beyond 1.5 interquartile ranges from the quartiles of their run";
-    table.add(TableColumn::number("outliers").of(meaning), |cell| shape(cell)?.outlier_share.map(share));
+    table.add(TableColumn::number("outliers").meaning(meaning), |cell| shape(cell)?.outlier_share.map(share));
     let meaning = "samples beyond 3 interquartile ranges";
-    table.add(TableColumn::number("severe").of(meaning), |cell| shape(cell)?.severe_outlier_share.map(share));
+    table.add(TableColumn::number("severe").meaning(meaning), |cell| shape(cell)?.severe_outlier_share.map(share));
     let meaning = "peaks of the density of a run's samples; in brackets the runs that have several";
-    table.add(TableColumn::number("groups").of(meaning), |cell| {
+    table.add(TableColumn::number("groups").meaning(meaning), |cell| {
         let shape = shape(cell)?;
         let text = match shape.multimodal_runs {
             0 => "1".to_owned(),
@@ -231,32 +231,32 @@ fn samples(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
         Some(TableCell::number(text, f64::from(shape.multimodal_runs)))
     });
     let meaning = "median over runs; beyond 2 in size there is a long tail";
-    table.add(TableColumn::number("skewness").of(meaning), |cell| {
+    table.add(TableColumn::number("skewness").meaning(meaning), |cell| {
         shape(cell)?.skewness.map(|skewness| TableCell::number(format!("{skewness:.1}"), skewness))
     });
     let meaning = "median over runs of 1.4826 median absolute deviations over the median";
-    table.add(TableColumn::number("scatter").of(meaning), |cell| {
+    table.add(TableColumn::number("scatter").meaning(meaning), |cell| {
         shape(cell)?.robust_variation.map(|share| TableCell::number(percent(share), share))
     });
-    let meaning = "runs whose halves differ by more than noise and 1 %: slower is throttling, heat or other load; faster is late warm-up";
-    table.add(TableColumn::number("drift").of(meaning), |cell| {
+    let meaning = "runs whose halves differ by more than noise and 1 %: slower is throttling, heat or background load; faster is late warm-up";
+    table.add(TableColumn::number("drift").meaning(meaning), |cell| {
         let shape = shape(cell)?;
         let parts = [(shape.slower_runs, "slower"), (shape.faster_runs, "faster")].into_iter();
-        let told: Vec<String> =
+        let words: Vec<String> =
             parts.filter(|(runs, _)| *runs > 0).map(|(runs, word)| format!("{runs} {word}")).collect();
-        let text = if told.is_empty() { "none".to_owned() } else { claimed(told.join(", ")) };
+        let text = if words.is_empty() { "none".to_owned() } else { claimed(words.join(", ")) };
         Some(TableCell::number(text, f64::from(shape.slower_runs + shape.faster_runs)))
     });
-    for (title, meaning, of) in COUNTS {
-        if cells.iter().any(|cell| shape(cell).is_some_and(|shape| of(&shape) > 0)) {
-            table.add(TableColumn::number(title).of(meaning), |cell| {
-                let runs = of(&shape(cell)?);
+    for (title, meaning, runs_of) in COUNTS {
+        if cells.iter().any(|cell| shape(cell).is_some_and(|shape| runs_of(&shape) > 0)) {
+            table.add(TableColumn::number(title).meaning(meaning), |cell| {
+                let runs = runs_of(&shape(cell)?);
                 let text = if runs == 0 { "0".to_owned() } else { format!("{runs} of {}", cell.completed) };
                 Some(TableCell::number(text, f64::from(runs)))
             });
         }
     }
-    table.add_known(TableColumn::text("course").of("runs by how the duration developed over time"), |cell| {
+    table.add_known(TableColumn::text("course").meaning("runs by how the duration developed over time"), |cell| {
         let courses = shape(cell)?.courses;
         let counts: Vec<String> = courses.iter().map(|(course, runs)| format!("{} {runs}", course.words())).collect();
         let uneven = courses.iter().filter(|(course, _)| **course != Course::Flat);
@@ -298,24 +298,24 @@ fn rates(cells: &[&Cell]) -> Option<Table> {
     let mut table = Columns::of(&searched);
     let rate = |per_s: f64| TableCell::number(format::amount(Unit::PerSecond, per_s), per_s);
     table.add(TableColumn::text("cell"), |(cell, _)| cell.path());
-    table.add(TableColumn::number("predicted").of("by service times of a closed loop alone"), |(_, load)| {
+    table.add(TableColumn::number("predicted").meaning("by service times of a closed loop alone"), |(_, load)| {
         load.predicted_per_s.map(rate)
     });
-    table.add(TableColumn::number("runs at").of("the rate of the cell's runs"), |(_, load)| load.per_s.map(rate));
-    table.add(TableColumn::number("largest rate").of("by the runs"), |(cell, _)| {
+    table.add(TableColumn::number("runs at").meaning("the rate of the cell's runs"), |(_, load)| load.per_s.map(rate));
+    table.add(TableColumn::number("largest rate").meaning("by the runs"), |(cell, _)| {
         let end = || known_end(cell, MetricReference::of(&LARGEST_RATE)).map(TableCell::text);
         cell.estimate(&LARGEST_RATE).map(|found| rate(found.value)).or_else(end)
     });
     table.add(
-        TableColumn::text("tried").of("rate, share of late queries, and the rate that its service times support"),
+        TableColumn::text("tried").meaning("rate, share of late queries, and the rate that its service times support"),
         |(_, load)| {
-            let one = |tried: &TriedRate| {
+            let words = |tried: &TriedRate| {
                 let late = tried.late.map_or(String::new(), |late| format!(": {} late", percent(late)));
                 let supports =
                     tried.supports_per_s.map(|per_s| format!(", supports {}", format::amount(Unit::PerSecond, per_s)));
                 format!("{}{late}{}", format::amount(Unit::PerSecond, tried.per_s), supports.unwrap_or_default())
             };
-            let tried = load.tried.iter().map(one).collect::<Vec<_>>().join("; ");
+            let tried = load.tried.iter().map(words).collect::<Vec<_>>().join("; ");
             Some(TableCell::text(tried))
         },
     );
@@ -332,17 +332,18 @@ fn searches(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
     searched.first()?;
     let margin = percent(reader.results.rules.margin);
     let mut table = Columns::of(&searched);
-    table.add(TableColumn::text("cell").of("whose batch was searched"), |(cell, _)| cell.path());
+    table.add(TableColumn::text("cell").meaning("whose batch was searched"), |(cell, _)| cell.path());
     let meaning = format!("measured at: the smallest within {margin} of the best throughput");
-    table.add(TableColumn::number("batch").of(meaning), |(cell, _)| cell.batch.map(TableCell::count));
-    table.add(TableColumn::number("largest").of("largest batch found to fit"), |(_, search)| {
+    table.add(TableColumn::number("batch").meaning(meaning), |(cell, _)| cell.batch.map(TableCell::count));
+    table.add(TableColumn::number("largest").meaning("largest batch found to fit"), |(_, search)| {
         let fit = search.tried.iter().filter(|tried| tried.items_per_s.is_some());
         fit.map(|tried| tried.batch).max().map(TableCell::count)
     });
-    table
-        .add(TableColumn::text("end").of("why nothing larger was tried"), |(_, search)| end(search.end, &search.tried));
+    table.add(TableColumn::text("end").meaning("why nothing larger was tried"), |(_, search)| {
+        end(search.end, &search.tried)
+    });
     let meaning = "each in a fresh process, by the median of a short run";
-    table.add(TableColumn::text("tried (items/s)").of(meaning), |(_, search)| tried(&search.tried));
+    table.add(TableColumn::text("tried (items/s)").meaning(meaning), |(_, search)| tried(&search.tried));
     Some(table.table(vec![
         "Each throughput of a search is from one short run, and not part of any statistic: the cell was measured at the batch that was chosen."
             .to_owned(),

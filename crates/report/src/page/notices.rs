@@ -26,7 +26,7 @@ pub struct Notices {
     pub counts: String,
     /// What disturbed the runs from outside, by its cause, a fragment.
     pub cause: Option<String>,
-    /// For what the record holds where most of its runs met other load, a sentence.
+    /// For what the record holds where most of its runs met background load, a sentence.
     pub condition: Option<String>,
     /// Skipped cells by reason: `12 of 24 cells skipped: no CUDA device. To measure them: ...`
     pub skipped: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Notices {
     pub failures: Vec<FailureView>,
     /// Runs that were never started, a sentence.
     pub not_run: Option<String>,
-    /// Warnings by code, the gravest first, without those that `cause` tells.
+    /// Warnings by code, the gravest first, without those that `cause` reports.
     pub warnings: Vec<WarningView>,
     /// Codes that are good to know and cast no doubt.
     pub notes: Vec<WarningView>,
@@ -153,8 +153,8 @@ fn counts(reader: &Reader<'_>, warnings: &[&Seen<'_>]) -> String {
         (failed, _) => parts.push(format!("{} failed", count(failed as u64, "cell"))),
     }
     if some > 0 {
-        let others = if failed == 0 { "" } else { " of other cells" };
-        parts.push(format!("{}{others} failed", count(some, "run")));
+        let of_others = if failed == 0 { "" } else { " of other cells" };
+        parts.push(format!("{}{of_others} failed", count(some, "run")));
     }
     // What disturbed the runs is a warning as well, and stands in a line of its own.
     let is_disturbed = cause(reader.results).is_some();
@@ -172,7 +172,7 @@ fn counts(reader: &Reader<'_>, warnings: &[&Seen<'_>]) -> String {
     capitalized(&parts.join(", ")) + "."
 }
 
-/// Whether every one of several measured cells carries a code, so that it tells none from another.
+/// Whether every one of several measured cells carries a code, so that it distinguishes none.
 pub(super) fn is_everywhere(reader: &Reader<'_>, code: &str) -> bool {
     let measured = || reader.results.cells.iter().filter(|cell| cell.completed > 0);
     measured().nth(1).is_some() && measured().all(|cell| cell.codes.contains_key(code))
@@ -181,11 +181,11 @@ pub(super) fn is_everywhere(reader: &Reader<'_>, code: &str) -> bool {
 fn skipped(reader: &Reader<'_>) -> Vec<String> {
     let cells = &reader.results.cells;
     let skipped = cells.iter().filter_map(|cell| cell.skipped.as_ref()).map(|skip| (&skip.reason, &skip.remedy));
-    let told = |(reason, remedies): (&String, Vec<&Option<String>>)| {
+    let sentence = |(reason, remedies): (&String, Vec<&Option<String>>)| {
         let remedy = remedies[0].as_ref().map(|remedy| format!(". To measure them: {remedy}")).unwrap_or_default();
         format!("{} of {} skipped: {reason}{remedy}.", remedies.len(), count(cells.len() as u64, "cell"))
     };
-    grouped(skipped).into_iter().map(told).collect()
+    grouped(skipped).into_iter().map(sentence).collect()
 }
 
 /// Failures that are alike, with their cells: one broken operator must not fill the page.
@@ -197,7 +197,8 @@ fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
         .iter()
         .flat_map(|cell| cell.failures.iter().map(|failure| (failure, reader.short_path(cell.id))));
     let controls = reader.results.control_failures.iter();
-    let of_controls = controls.map(|of| (&of.seen, format!("the control of {}", reader.short_path(of.cell))));
+    let of_controls =
+        controls.map(|failure| (&failure.seen, format!("the control of {}", reader.short_path(failure.cell))));
     for (failure, name) in of_cells.chain(of_controls) {
         let same = |known: &FailureSeen| known.failure == failure.failure && known.rehearsal == failure.rehearsal;
         match alike.iter_mut().find(|(known, _, _)| same(known)) {
@@ -220,7 +221,7 @@ fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
     alike.into_iter().map(view).chain(unscored(reader)).collect()
 }
 
-/// Cells whose accuracy could not be told, which was asked for.
+/// Cells whose accuracy was asked for and is unknown.
 fn unscored(reader: &Reader<'_>) -> Vec<FailureView> {
     let problem = |cell: &Cell| Some((cell.accuracy_problem.clone()?, reader.short_path(cell.id)));
     let view = |(message, cells): (String, Vec<String>)| FailureView {
@@ -270,7 +271,7 @@ struct Seen<'a> {
     cells: Vec<(&'a Cell, Option<u32>)>,
 }
 
-/// Every code of the record but for disturbances, which are told by their cause; the gravest first.
+/// Every code of the record but for disturbances, which are reported by their cause; the gravest first.
 fn seen<'a>(reader: &Reader<'a>) -> Vec<Seen<'a>> {
     let results = reader.results;
     let mut by_code: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
@@ -343,9 +344,9 @@ impl Seen<'_> {
         }
         let runs: Vec<u32> = self.cells.iter().filter_map(|(_, runs)| *runs).collect();
         if !runs.is_empty() {
-            let of: u64 = self.cells.iter().map(|(cell, _)| u64::from(cell.completed)).sum();
+            let all: u64 = self.cells.iter().map(|(cell, _)| u64::from(cell.completed)).sum();
             let runs: u64 = runs.into_iter().map(u64::from).sum();
-            parts.push(format!("{runs} of {}", count(of, "run")));
+            parts.push(format!("{runs} of {}", count(all, "run")));
         }
         let sum = parts.join(", ");
         if is_everywhere && measured > 1 {
@@ -356,7 +357,7 @@ impl Seen<'_> {
     }
 }
 
-/// Some by name, the others by number.
+/// Some by name, the rest by number.
 fn named(names: Vec<String>) -> String {
     list(&some(names.into_iter(), MOST_NAMED))
 }

@@ -9,7 +9,7 @@ use crate::mark::claimed;
 use base::metric::Unit;
 use base::wording::{count, distinct, grouped, list};
 use experiment::{AccuracyMetric, Model};
-use judge::results::{Cell, Claim, Conversion, Kind, Place, Results};
+use judge::results::{Cell, Claim, Conversion, Kind, Results, Topic};
 use plan::CellId;
 use quality::accuracy::{Change, Score};
 use quality::fidelity::{Agreement, Equal, Fidelity};
@@ -30,7 +30,7 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     sections
 }
 
-/// What stands beside a number.
+/// What is printed with a number.
 pub(super) fn short_name(metric: AccuracyMetric) -> &'static str {
     match metric {
         AccuracyMetric::Top1 => "top-1",
@@ -57,14 +57,14 @@ pub(super) fn in_a_word(cell: &Cell) -> Option<String> {
 }
 
 /// `top-1 97.8 % against 98.1 % (lower, p 0.012)`, `as before` where no item changed; else how like the reference's the
-/// outputs are; `None` where they are equal to the last place that is shown.
+/// outputs are; `None` where they are equal to the last digit that is shown.
 pub(super) fn against_reference(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
     words_against_reference(reader, cell).map(claimed)
 }
 
 /// What is claimed of a cell's first score against the reference's.
 pub(super) fn accuracy_of<'a>(reader: &Reader<'a>, cell: CellId) -> Option<&'a Claim> {
-    reader.results.claims_in(Place::Accuracy).find(|claim| claim.cells == [cell])
+    reader.results.claims_on(Topic::Accuracy).find(|claim| claim.cells == [cell])
 }
 
 fn words_against_reference(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
@@ -72,20 +72,20 @@ fn words_against_reference(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
         let (change, claim) = (score.change?, accuracy_of(reader, cell.id)?);
         let (metric, name) = (score.metric.metric(), short_name(score.metric));
         let shown = |value: f64| format::score(metric, value, score.estimate.n);
-        let (own, before) = (shown(score.estimate.value), shown(score.estimate.value - change.difference));
+        let (value, before) = (shown(score.estimate.value), shown(score.estimate.value - change.difference));
         let p = format!("p {}", p_value(change.p));
-        let told = match (claim.kind, change.difference < 0.0) {
+        let how = match (claim.kind, change.difference < 0.0) {
             (Kind::NotToldApart { .. }, _) => p,
             (_, true) => format!("lower, {p}"),
             (_, false) => format!("higher, {p}"),
         };
         let items = score.estimate.n;
         return Some(match (claim.kind, change.lost.zip(change.gained)) {
-            (Kind::AsAccurate, _) => format!("{name} {own} as before"),
+            (Kind::AsAccurate, _) => format!("{name} {value} as before"),
             (_, Some((lost, gained))) if lost == gained => {
-                format!("{name} {own}: {lost} lost, {gained} gained of {items}")
+                format!("{name} {value}: {lost} lost, {gained} gained of {items}")
             }
-            _ => format!("{name} {own} against {before} ({told})"),
+            _ => format!("{name} {value} against {before} ({how})"),
         });
     }
     let fidelity = cell.fidelity.as_ref()?;
@@ -118,15 +118,15 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
     let mut metrics = distinct(cells.iter().flat_map(|cell| cell.scores()).map(|score| score.metric));
     // As one cell may have what another lacks.
     metrics.sort_by_key(|metric| {
-        let place = AccuracyMetric::OF_LABELS.iter().position(|known| known == metric);
-        (place.unwrap_or(usize::MAX), metric.name())
+        let rank = AccuracyMetric::OF_LABELS.iter().position(|known| known == metric);
+        (rank.unwrap_or(usize::MAX), metric.name())
     });
     for metric in &metrics {
-        let of = |cell: &Cell| cell.scores().into_iter().find(|score| score.metric == *metric);
-        let change = |cell: &Cell| of(cell)?.change;
+        let score_of = |cell: &Cell| cell.scores().into_iter().find(|score| score.metric == *metric);
+        let change = |cell: &Cell| score_of(cell)?.change;
         let described = metric.metric();
-        table.add(TableColumn::number(described.title).of(described.meaning), |cell| {
-            let estimate = of(cell)?.estimate;
+        table.add(TableColumn::number(described.title).meaning(described.meaning), |cell| {
+            let estimate = score_of(cell)?.estimate;
             let shown = |value: f64| format::score(described, value, estimate.n);
             let bound = |value: f64| shown(value).trim_end_matches(" %").to_owned();
             let interval = estimate.interval.map(|it| format!(" [{}, {}]", bound(it.low), bound(it.high)));
@@ -136,20 +136,20 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
             ))
         });
         let meaning = "difference on the same items, with its 95 % interval";
-        table.add_known(TableColumn::number("against the reference").of(meaning), |cell| {
+        table.add_known(TableColumn::number("against the reference").meaning(meaning), |cell| {
             change(cell).map(|change| TableCell::number(change_words(&change, *metric), change.difference))
         });
         if metric.among().is_some() {
-            let column = TableColumn::number("lost").of("items that only the reference gets right");
+            let column = TableColumn::number("lost").meaning("items that only the reference gets right");
             table.add(column, |cell| change(cell)?.lost.map(TableCell::count));
-            let column = TableColumn::number("gained").of("items that only this variant gets right");
+            let column = TableColumn::number("gained").meaning("items that only this variant gets right");
             table.add(column, |cell| change(cell)?.gained.map(TableCell::count));
         }
-        table.add_known(TableColumn::number("p").of("of no difference"), |cell| {
+        table.add_known(TableColumn::number("p").meaning("of no difference"), |cell| {
             change(cell).map(|change| TableCell::number(p_value(change.p), change.p))
         });
     }
-    table.add(TableColumn::number("items").of("items that were run"), |cell| {
+    table.add(TableColumn::number("items").meaning("items that were run"), |cell| {
         // A number of all items is one.
         let items = cell.scores().iter().map(|score| score.estimate.n).max().filter(|items| *items > 1)?;
         Some(TableCell::count(items as u64))
@@ -179,9 +179,9 @@ fn accuracy_notes(reader: &Reader<'_>, cells: &[&Cell], metrics: &[AccuracyMetri
     if metrics.iter().any(|metric| metric.among().is_none() && !metric.is_own()) {
         notes.push("Intervals of errors are Student's over items; that of R2 takes the labels as given. p is the paired t test over items.".to_owned());
     }
-    let own: Vec<&str> = metrics.iter().filter(|metric| metric.is_own()).map(|metric| metric.name()).collect();
-    if !own.is_empty() {
-        notes.push(format!("{} as the `score` command prints it; of a list with a number for each item the mean, with Student's interval and the paired t test over items.", format::list(&own)));
+    let own_metrics: Vec<&str> = metrics.iter().filter(|metric| metric.is_own()).map(|metric| metric.name()).collect();
+    if !own_metrics.is_empty() {
+        notes.push(format!("{} as the `score` command prints it; of a list with a number for each item the mean, with Student's interval and the paired t test over items.", format::list(&own_metrics)));
     }
     notes.extend(cells.iter().filter_map(|cell| {
         let problem = cell.accuracy_problem.as_ref()?;
@@ -210,29 +210,42 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
     let number = |text: String, value: f64| Some(TableCell::number(text, value));
     let share = |value: Option<f64>| value.and_then(|share| number(percent(share), share));
     table.add(TableColumn::text("cell"), |(cell, _)| cell.path());
-    table.add(TableColumn::text("outputs").of("whether they keep the limits"), |(_, of)| TableCell::text(of.words()));
+    table.add(TableColumn::text("outputs").meaning("whether they keep the limits"), |(_, fidelity)| {
+        TableCell::text(fidelity.words())
+    });
     let meaning =
         "what the outputs are compared with, where it is not the baseline's variant on the same device and runtime";
-    table.add_known(TableColumn::text("reference").of(meaning), |(cell, _)| {
+    table.add_known(TableColumn::text("reference").meaning(meaning), |(cell, _)| {
         cell.outputs_reference.as_ref().map(TableCell::text)
     });
-    table.add_known(TableColumn::number("cosine").of("smallest over outputs of numbers"), |(_, of)| {
-        of.cosine.and_then(|cosine| number(format!("{cosine:.6}"), cosine))
+    table.add_known(TableColumn::number("cosine").meaning("smallest over outputs of numbers"), |(_, fidelity)| {
+        fidelity.cosine.and_then(|cosine| number(format!("{cosine:.6}"), cosine))
     });
     let meaning = "smallest share of equal elements, over outputs of whole numbers, booleans or texts";
-    table.add_known(TableColumn::number("equal").of(meaning), |(_, of)| share(of.least_equal().map(Equal::share)));
-    let small = |of: &Fidelity, value: f64| of.cosine.and_then(|_| number(format!("{value:.1e}"), value));
-    table.add_known(TableColumn::number("largest difference").of("absolute"), |(_, of)| small(of, of.max_abs));
-    table.add_known(TableColumn::number("mean difference").of("absolute"), |(_, of)| small(of, of.mean_abs?));
-    let meaning = "largest difference over the largest magnitude of the reference's output";
-    table.add_known(TableColumn::number("of the largest output").of(meaning), |(_, of)| share(of.max_scaled));
-    table.add_known(TableColumn::number("close").of("share of elements within the limits"), |(_, of)| share(of.close));
-    table.add_known(TableColumn::number("top-1").of("items whose largest output is the reference's"), |(_, of)| {
-        share(of.agreement.as_ref().map(Agreement::top1))
+    table.add_known(TableColumn::number("equal").meaning(meaning), |(_, fidelity)| {
+        share(fidelity.least_equal().map(Equal::share))
     });
+    let small = |fidelity: &Fidelity, value: f64| fidelity.cosine.and_then(|_| number(format!("{value:.1e}"), value));
+    table.add_known(TableColumn::number("largest difference").meaning("absolute"), |(_, fidelity)| {
+        small(fidelity, fidelity.max_abs)
+    });
+    table.add_known(TableColumn::number("mean difference").meaning("absolute"), |(_, fidelity)| {
+        small(fidelity, fidelity.mean_abs?)
+    });
+    let meaning = "largest difference over the largest magnitude of the reference's output";
+    table.add_known(TableColumn::number("of the largest output").meaning(meaning), |(_, fidelity)| {
+        share(fidelity.max_scaled)
+    });
+    table.add_known(TableColumn::number("close").meaning("share of elements within the limits"), |(_, fidelity)| {
+        share(fidelity.close)
+    });
+    table.add_known(
+        TableColumn::number("top-1").meaning("items whose largest output is the reference's"),
+        |(_, fidelity)| share(fidelity.agreement.as_ref().map(Agreement::top1)),
+    );
     let meaning = "mean share of the five largest outputs that are the reference's";
-    table.add_known(TableColumn::number("top-5").of(meaning), |(_, of)| {
-        share(of.agreement.as_ref().and_then(Agreement::top5))
+    table.add_known(TableColumn::number("top-5").meaning(meaning), |(_, fidelity)| {
+        share(fidelity.agreement.as_ref().and_then(Agreement::top5))
     });
     Some(table.table(outputs_notes(reader, &cells)))
 }
@@ -255,8 +268,8 @@ fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<Strin
     let mut left: Vec<String> = Vec::new();
     for cell in reader.shown() {
         let of_model = cell.not_compared.iter();
-        let told = of_model.map(|(name, element)| format!("output `{name}` of {} ({element})", cell.names.model()));
-        left.extend(told.filter(|told| !left.contains(told)).collect::<Vec<_>>());
+        let outputs = of_model.map(|(name, element)| format!("output `{name}` of {} ({element})", cell.names.model()));
+        left.extend(outputs.filter(|output| !left.contains(output)).collect::<Vec<_>>());
     }
     notes.extend((!left.is_empty()).then(|| format!("Not compared: {}.", left.join(", "))));
     notes
@@ -266,35 +279,36 @@ fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<Strin
 fn conversions(results: &Results) -> Table {
     let mut table = Columns::of(&results.conversions);
     let words = |words: String| Some(TableCell::text(words)).filter(|cell| !cell.text.is_empty());
-    table.add(TableColumn::text("model"), |of| TableCell::text(&of.model));
-    table.add(TableColumn::text("variant"), |of| TableCell::text(&of.variant));
-    table.add(TableColumn::text("in the new precision"), |of| words(converted(of)));
-    table.add(TableColumn::text("left as it was"), |of| words(kept(of)));
-    table.add(TableColumn::text("added"), |of| {
-        let added = [(of.casts, "cast"), (of.quantize_nodes, "quantising node")].into_iter();
+    table.add(TableColumn::text("model"), |conversion| TableCell::text(&conversion.model));
+    table.add(TableColumn::text("variant"), |conversion| TableCell::text(&conversion.variant));
+    table.add(TableColumn::text("in the new precision"), |conversion| words(converted(conversion)));
+    table.add(TableColumn::text("left as it was"), |conversion| words(kept(conversion)));
+    table.add(TableColumn::text("added"), |conversion| {
+        let added = [(conversion.casts, "cast"), (conversion.quantize_nodes, "quantising node")].into_iter();
         words(list(
             &added.filter(|(number, _)| *number > 0).map(|(number, what)| count(number, what)).collect::<Vec<_>>(),
         ))
     });
-    let notes = |of: &Conversion| {
-        let what = format!("{} as {}", of.model, of.variant);
-        of.notes.iter().map(|note| format!("{what}: {note}.")).collect::<Vec<_>>()
+    let notes = |conversion: &Conversion| {
+        let what = format!("{} as {}", conversion.model, conversion.variant);
+        conversion.notes.iter().map(|note| format!("{what}: {note}.")).collect::<Vec<_>>()
     };
     table.table(results.conversions.iter().flat_map(notes).collect())
 }
 
 /// `54 Conv, 1 Gemm; 98 % of the weights`.
-fn converted(of: &Conversion) -> String {
-    let nodes = of.converted.iter().map(|(operator, nodes)| format!("{nodes} {operator}"));
+fn converted(conversion: &Conversion) -> String {
+    let nodes = conversion.converted.iter().map(|(operator, nodes)| format!("{nodes} {operator}"));
     let nodes = nodes.collect::<Vec<_>>().join(", ");
-    let share = of.weights_converted as f64 / (of.weights_converted + of.weights_kept).max(1) as f64;
-    let weights = (of.weights_converted > 0).then(|| format!("{} of the weights", percent(share)));
+    let share =
+        conversion.weights_converted as f64 / (conversion.weights_converted + conversion.weights_kept).max(1) as f64;
+    let weights = (conversion.weights_converted > 0).then(|| format!("{} of the weights", percent(share)));
     [nodes, weights.unwrap_or_default()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// `12 Conv, 6 Add (the CPU provider has no fp16 arithmetic)`, reason by reason.
-fn kept(of: &Conversion) -> String {
-    let each = of.kept.iter().map(|kept| (&kept.reason, format!("{} {}", kept.nodes, kept.operator)));
+fn kept(conversion: &Conversion) -> String {
+    let each = conversion.kept.iter().map(|kept| (&kept.reason, format!("{} {}", kept.nodes, kept.operator)));
     let words = grouped(each).into_iter().map(|(reason, nodes)| format!("{} ({reason})", nodes.join(", ")));
     words.collect::<Vec<_>>().join("; ")
 }
@@ -302,11 +316,12 @@ fn kept(of: &Conversion) -> String {
 /// What the pass over the data found, for the terminal: `digits-mlp: fp32 98.1 %, int8 97.8 % (top-1 accuracy of 540
 /// items)`, then what else is to be said of its variants.
 pub fn lines(plan: &plan::Plan, known: &[VariantAccuracy]) -> Vec<String> {
-    let of = |known: &VariantAccuracy| plan.coordinates(&plan.cells[known.cell as usize]);
-    let name = |known: &VariantAccuracy| of(known).configuration(|axis| plan.names(axis).len() > 1);
+    let coordinates = |known: &VariantAccuracy| plan.coordinates(&plan.cells[known.cell as usize]);
+    let name = |known: &VariantAccuracy| coordinates(known).configuration(|axis| plan.names(axis).len() > 1);
     let mut lines = Vec::new();
     for model in plan.names_of::<Model>() {
-        let of_model: Vec<&VariantAccuracy> = known.iter().filter(|known| of(known).model() == model).collect();
+        let of_model: Vec<&VariantAccuracy> =
+            known.iter().filter(|known| coordinates(known).model() == model).collect();
         let each: Vec<String> = of_model
             .iter()
             .filter_map(|known| Some(format!("{} {}", name(known), value_of(known.scores.first()?))))

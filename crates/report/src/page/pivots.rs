@@ -39,9 +39,9 @@ impl<'r, 'a> Pivot<'r, 'a> {
         let all = &reader.results.cells;
         let (rows, skipped_rows) = entries(all, &spec.rows);
         let (columns, skipped_columns) = entries(all, &spec.columns);
-        let place = |cell: &'a Cell| (names(cell, &spec.rows), names(cell, &spec.columns));
-        // Of several cells in one place the first is shown, so it is entered last.
-        let cells = all.iter().rev().map(|cell| (place(cell), cell)).collect();
+        let position = |cell: &'a Cell| (names(cell, &spec.rows), names(cell, &spec.columns));
+        // Of several cells in one position the first is shown, so it is entered last.
+        let cells = all.iter().rev().map(|cell| (position(cell), cell)).collect();
         Pivot { reader, spec, rows, columns, skipped: [skipped_rows, skipped_columns].concat(), cells }
     }
 
@@ -79,7 +79,7 @@ impl<'r, 'a> Pivot<'r, 'a> {
             (false, 1) => entry.join(" / "),
             (false, _) => format!("{}: {measured}", entry.join(" / ")),
         };
-        (TableColumn::number(title).of(metric.metric.meaning), cells)
+        (TableColumn::number(title).meaning(metric.metric.meaning), cells)
     }
 
     /// The unit of a metric throughout the table.
@@ -134,7 +134,7 @@ impl<'r, 'a> Pivot<'r, 'a> {
     }
 }
 
-/// What the cells are called on these axes, in plan order: those of which some cell is to be run, and the others.
+/// What the cells are called on these axes, in plan order: those of which some cell is to be run, and the rest.
 fn entries<'a>(cells: &'a [Cell], axes: &[Axis]) -> (Vec<Names<'a>>, Vec<String>) {
     let entries = grouped(cells.iter().map(|cell| (names(cell, axes), cell.is_run())));
     let (run, skipped): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, are_run)| are_run.contains(&true));

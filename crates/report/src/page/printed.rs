@@ -8,7 +8,7 @@ use base::metric::{LATENCY, STDOUT, STDOUT_LEAST, STDOUT_READ, Unit};
 use base::wording::{list, some};
 use judge::results::Cell;
 
-/// Reading that takes less of the time than this is not told.
+/// Reading that takes less of the time than this is not reported.
 const NOTABLE: f64 = 0.1;
 
 /// So many commands are named.
@@ -42,8 +42,8 @@ fn different(known: &[(&Cell, (u64, u64))]) -> Option<String> {
     let most = known.iter().map(|(_, (_, most))| *most).min()?;
     let sizes: Vec<u64> = known.iter().map(|(_, (_, most))| *most).collect();
     let names = known.iter().map(|(cell, _)| cell.names.model());
-    let told: Vec<String> = names.zip(in_words(&sizes)).map(|(name, size)| format!("{name} prints {size}")).collect();
-    (least > most).then(|| format!("{}: do they do the same work?", list(&some(told.into_iter(), MOST_NAMED))))
+    let sizes: Vec<String> = names.zip(in_words(&sizes)).map(|(name, size)| format!("{name} prints {size}")).collect();
+    (least > most).then(|| format!("{}: do they do the same work?", list(&some(sizes.into_iter(), MOST_NAMED))))
 }
 
 fn reading(cell: &Cell, most: u64) -> Option<String> {

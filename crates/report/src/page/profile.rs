@@ -27,9 +27,12 @@ fn rest_of(profiles: &[&Profile]) -> &'static str {
 
 /// The tables of all cells that were profiled.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
-    let readable: Vec<&Explanation> = reader.results.explanations.iter().filter(|of| is_readable(reader, of)).collect();
+    let readable: Vec<&Explanation> =
+        reader.results.explanations.iter().filter(|explanation| is_readable(reader, explanation)).collect();
     let explained = readable.iter().take(MOST_TABLES);
-    let explained = explained.flat_map(|of| [Some(difference(reader, of)), node_differences(reader, of)]).flatten();
+    let explained = explained
+        .flat_map(|explanation| [Some(difference(reader, explanation)), node_differences(reader, explanation)])
+        .flatten();
     let cells = reader.shown();
     let profiled: Vec<_> = cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))).collect();
     let times = profiled.iter().take(MOST_TABLES).flat_map(|(cell, profile)| {
@@ -56,8 +59,8 @@ fn id(what: &str, cell: &Cell) -> String {
     format!("{what}-{}", cell.id)
 }
 
-fn estimate(of: &Estimated) -> Estimate {
-    of.estimate(CONFIDENCE)
+fn estimate(estimated: &Estimated) -> Estimate {
+    estimated.estimate(CONFIDENCE)
 }
 
 /// Times of one table, in the unit of the longest: short ones have decimals.
@@ -79,100 +82,113 @@ const ABOUT_THE_SAME: std::ops::RangeInclusive<f64> = 0.75..=1.33;
 /// What is shorter than this is nothing: the profiler's times are microseconds.
 const LEAST_NS: f64 = 10.0;
 
-fn time_text(column: &Column, of: &Estimated) -> String {
-    if of.value.abs() < LEAST_NS { "~ 0".to_owned() } else { column.value(&estimate(of)) }
+fn time_text(column: &Column, estimated: &Estimated) -> String {
+    if estimated.value.abs() < LEAST_NS { "~ 0".to_owned() } else { column.value(&estimate(estimated)) }
 }
 
 /// `-0.71 ± 0.02`.
-fn signed_time(column: &Column, of: &Estimated) -> String {
-    let text = time_text(column, of);
-    if of.value > 0.0 && text.starts_with(|first: char| first.is_ascii_digit()) { format!("+{text}") } else { text }
+fn signed_time(column: &Column, estimated: &Estimated) -> String {
+    let text = time_text(column, estimated);
+    if estimated.value > 0.0 && text.starts_with(|first: char| first.is_ascii_digit()) {
+        format!("+{text}")
+    } else {
+        text
+    }
 }
 
 /// Adds the last columns of a table of differences.
 fn add_difference<'r, R>(
     table: &mut Columns<'r, R>,
-    of: &Explanation,
+    explanation: &Explanation,
     column: &Column,
     time: fn(&'r R) -> &'r Estimated,
 ) {
     let meaning = "time of an inference, the cell's less the baseline's, with its 95 % interval over processes";
-    table.add(TableColumn::number(column.heading("difference")).of(meaning), |row| {
+    table.add(TableColumn::number(column.heading("difference")).meaning(meaning), |row| {
         TableCell::number(signed_time(column, time(row)), time(row).value)
     });
     let meaning = "part of the difference of both latencies";
-    table.add_known(TableColumn::number("of the difference").of(meaning), |row| {
-        of.is_seen_again().then_some(())?;
-        let part = time(row).value / of.difference_ns;
+    table.add_known(TableColumn::number("of the difference").meaning(meaning), |row| {
+        explanation.is_seen_again().then_some(())?;
+        let part = time(row).value / explanation.difference_ns;
         part.is_finite().then(|| TableCell::number(part_of(part), part))
     });
 }
 
 /// Where the difference of a comparison comes from, by operator.
-fn difference(reader: &Reader<'_>, of: &Explanation) -> Section {
-    let total = Estimated { value: of.difference_ns, low: None, high: None, n: 0, supported: None };
-    let named = of.rows.iter().map(|row| (row.name(), Some(row.nodes), &row.difference));
-    let rest = (rest_of(&profiles_of(reader, of)), None, &of.between);
+fn difference(reader: &Reader<'_>, explanation: &Explanation) -> Section {
+    let total = Estimated { value: explanation.difference_ns, low: None, high: None, n: 0, supported: None };
+    let named = explanation.rows.iter().map(|row| (row.name(), Some(row.nodes), &row.difference));
+    let rest = (rest_of(&profiles_of(reader, explanation)), None, &explanation.between);
     let rows: Vec<_> = named.chain([rest, ("all", None, &total)]).collect();
-    let column = column_of(of.rows.iter().map(|row| &row.difference).chain([&of.between]));
+    let column = column_of(explanation.rows.iter().map(|row| &row.difference).chain([&explanation.between]));
 
     let mut table = Columns::of(&rows);
     let meaning = "what does the same work on both sides: fused, quantised or plain";
-    table.add(TableColumn::text("operator").of(meaning), |(name, ..)| TableCell::text(*name));
-    let meaning = "of the baseline, and of the cell where it has others";
-    table.add(TableColumn::number("nodes").of(meaning), |(_, nodes, _)| {
+    table.add(TableColumn::text("operator").meaning(meaning), |(name, ..)| TableCell::text(*name));
+    let meaning = "of the baseline, and of the cell where these differ";
+    table.add(TableColumn::number("nodes").meaning(meaning), |(_, nodes, _)| {
         TableCell::text(match nodes {
             Some([before, after]) if before == after => before.to_string(),
             Some([before, after]) => format!("{before} to {after}"),
             None => String::new(),
         })
     });
-    add_difference(&mut table, of, &column, |(.., time)| time);
-    let title = format!("{}, by operator", pair_of(reader, of));
-    Section::new(PART, &format!("explained-{}", of.cell), &title, table.table(vec![explained_words(of)]))
+    add_difference(&mut table, explanation, &column, |(.., time)| time);
+    let title = format!("{}, by operator", pair_of(reader, explanation));
+    Section::new(
+        PART,
+        &format!("explained-{}", explanation.cell),
+        &title,
+        table.table(vec![explained_words(explanation)]),
+    )
 }
 
 /// Which nodes a comparison's difference is in; nothing where none is known.
-fn node_differences(reader: &Reader<'_>, of: &Explanation) -> Option<Section> {
-    let column = column_of(of.nodes.iter().map(|node| &node.difference));
-    let mut table = Columns::of(&of.nodes);
+fn node_differences(reader: &Reader<'_>, explanation: &Explanation) -> Option<Section> {
+    let column = column_of(explanation.nodes.iter().map(|node| &node.difference));
+    let mut table = Columns::of(&explanation.nodes);
     let meaning = "by its path, else the next one with the same work and sizes on both sides";
-    table.add(TableColumn::text("node").of(meaning), |node| {
+    table.add(TableColumn::text("node").meaning(meaning), |node| {
         let [before, after] = node.nodes;
         let alone = || format!("without a partner: {before} of the baseline, {after} of the cell");
         let former = node.baseline_path.as_ref().map(|path| format!(" (was {path})")).unwrap_or_default();
         Some(TableCell::text(node.path.clone().unwrap_or_else(alone) + &former))
     });
     table.add(TableColumn::text("operator"), |node| TableCell::text(&node.operator));
-    add_difference(&mut table, of, &column, |node| &node.difference);
-    let title = format!("{}, by node", pair_of(reader, of));
-    let section = || Section::new(PART, &format!("explained-nodes-{}", of.cell), &title, table.table(Vec::new()));
-    (!of.nodes.is_empty()).then(section)
+    add_difference(&mut table, explanation, &column, |node| &node.difference);
+    let title = format!("{}, by node", pair_of(reader, explanation));
+    let section =
+        || Section::new(PART, &format!("explained-nodes-{}", explanation.cell), &title, table.table(Vec::new()));
+    (!explanation.nodes.is_empty()).then(section)
 }
 
 /// `squeezenet, b1: int8 against fp32`.
-fn pair_of(reader: &Reader<'_>, of: &Explanation) -> String {
-    let cells: Vec<&Cell> = [&of.cell, &of.baseline].into_iter().filter_map(|id| reader.cell(*id)).collect();
-    let [cell, baseline] = cells.as_slice() else { return format!("{} against {}", of.cell, of.baseline) };
+fn pair_of(reader: &Reader<'_>, explanation: &Explanation) -> String {
+    let cells: Vec<&Cell> =
+        [&explanation.cell, &explanation.baseline].into_iter().filter_map(|id| reader.cell(*id)).collect();
+    let [cell, baseline] = cells.as_slice() else {
+        return format!("{} against {}", explanation.cell, explanation.baseline);
+    };
     let pair = format!("{} against {}", name_among(&cells, cell), name_among(&cells, baseline));
     // Without the names that all cells of the report share.
     let shared = |axis: &Axis| reader.has_several(*axis) && cell.names[*axis] == baseline.names[*axis];
-    let place: Vec<&str> =
+    let shared_names: Vec<&str> =
         Axis::ALL.iter().filter(|axis| shared(axis)).map(|axis| cell.names[*axis].as_str()).collect();
-    if place.is_empty() { pair } else { format!("{}: {pair}", place.join(", ")) }
+    if shared_names.is_empty() { pair } else { format!("{}: {pair}", shared_names.join(", ")) }
 }
 
 /// `Operators explain 98 % of the difference of 4.19 ms. The plain processes of the profile differ by 4.05 ms.`
-fn explained_words(of: &Explanation) -> String {
-    let [difference, again] =
-        [of.difference_ns, of.seen_again_ns].map(|value| format::measured(Unit::Nanoseconds, value.abs(), None));
-    match of.explained.filter(|_| of.is_seen_again()) {
+fn explained_words(explanation: &Explanation) -> String {
+    let [difference, again] = [explanation.difference_ns, explanation.seen_again_ns]
+        .map(|value| format::measured(Unit::Nanoseconds, value.abs(), None));
+    match explanation.explained.filter(|_| explanation.is_seen_again()) {
         Some(explained) => format!(
             "Operators explain {} of the difference of {difference}. The plain processes of the profile differ by {again}.",
             percent(explained)
         ),
         None => {
-            let sign = if of.seen_again_ns * of.difference_ns < 0.0 { "-" } else { "" };
+            let sign = if explanation.seen_again_ns * explanation.difference_ns < 0.0 { "-" } else { "" };
             format!(
                 "The latencies differ by {difference}, the plain processes of the profile by {sign}{again}: these rows may not be the reason."
             )
@@ -180,7 +196,7 @@ fn explained_words(of: &Explanation) -> String {
     }
 }
 
-/// What one inference takes, without its wait for others.
+/// What one inference takes, without its wait for earlier ones.
 fn inference(cell: &Cell) -> Option<f64> {
     let served = cell.load.as_ref().map(|load| (SERVICE.name, f64::from(load.queries.inferences())));
     let (metric, inferences) = served.unwrap_or((LATENCY.name, 1.0));
@@ -199,41 +215,47 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
     let tells_times = profile.has_times() && !profile.is_drowned();
 
     let mut table = Columns::of(&rows);
-    table.add(TableColumn::text("operator").of("as executed, after the runtime's fusions"), |row| {
+    table.add(TableColumn::text("operator").meaning("as executed, after the runtime's fusions"), |row| {
         TableCell::text(row.map_or_else(|| rest_of(&[profile]), OperatorTime::name))
     });
     table.add(TableColumn::number("nodes"), |row| row.map(|row| TableCell::count(row.nodes)));
-    table.add_known(TableColumn::number("executions").of("in an inference, where that is not once a node"), |row| {
-        let executions = row.as_ref()?.executions?;
-        Some(TableCell::number(format::fixed(executions, if executions.fract() == 0.0 { 0 } else { 1 }), executions))
-    });
-    table.add_known(TableColumn::text("provider").of("what executes them"), |row| {
+    table.add_known(
+        TableColumn::number("executions").meaning("in an inference, where that is not once a node"),
+        |row| {
+            let executions = row.as_ref()?.executions?;
+            Some(TableCell::number(
+                format::fixed(executions, if executions.fract() == 0.0 { 0 } else { 1 }),
+                executions,
+            ))
+        },
+    );
+    table.add_known(TableColumn::text("provider").meaning("what executes them"), |row| {
         Some(TableCell::text(provider(row.as_ref()?.provider.as_deref()?)))
     });
-    table.add_known(TableColumn::number("share").of("part of the latency"), |row| {
+    table.add_known(TableColumn::number("share").meaning("part of the latency"), |row| {
         let time = time_of(*row)?;
         Some(TableCell::number(part_of(time / latency?), time))
     });
     let meaning = "their own time in an inference, what runs in them left out, with its 95 % interval over processes";
-    table.add_known(TableColumn::number(column.heading("time")).of(meaning), |row| match row {
+    table.add_known(TableColumn::number(column.heading("time")).meaning(meaning), |row| match row {
         Some(row) => tells_times.then(|| operator_time(&column, row, profile.cost_ns)),
         None => between.filter(|_| tells_times).map(|time| TableCell::number(time_text(&column, time), time.value)),
     });
-    table.add_known(TableColumn::number("MACs").of("multiply-accumulates, by the shapes that ran"), |row| {
+    table.add_known(TableColumn::number("MACs").meaning("multiply-accumulates, by the shapes that ran"), |row| {
         let macs = row.as_ref()?.macs?;
         Some(TableCell::number(magnitude(macs), macs as f64))
     });
-    table.add_known(TableColumn::number("GMAC/s").of("of those, by the time"), |row| {
+    table.add_known(TableColumn::number("GMAC/s").meaning("of those, by the time"), |row| {
         let time = time_of(*row).filter(|time| *time > 0.0 && tells_times)?;
         let rate = row.as_ref()?.macs? as f64 / time;
         Some(TableCell::number(format::fixed(rate, format::significant_decimals(rate, 3).max(0)), rate))
     });
     let meaning = "shortest possible time on this machine for their products and the bytes that they read and write, over their time";
-    table.add_known(TableColumn::number("of roofline").of(meaning), |row| {
+    table.add_known(TableColumn::number("of roofline").meaning(meaning), |row| {
         let share = row.as_ref()?.roofline_share.filter(|_| tells_times)?;
         Some(TableCell::number(part_of(share), share))
     });
-    table.add(TableColumn::number("output bytes").of("bytes of their outputs"), |row| {
+    table.add(TableColumn::number("output bytes").meaning("bytes of their outputs"), |row| {
         row.map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
     });
     table.table(notes(profile, latency))
@@ -295,7 +317,7 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
     );
     if profile.handed_over > 0 {
         notes.push(format!(
-            "{} of {} run on a device whose times this build of the runtime does not tell: they are in `{}`.",
+            "{} of {} run on a device whose times this build of the runtime does not report: they are in `{}`.",
             profile.handed_over,
             count(profile.all_nodes, "node"),
             rest_of(&[profile])
@@ -310,22 +332,22 @@ fn nodes(cell: &Cell, profile: &Profile) -> Table {
     let latency = inference(cell);
     let column = column_of(profile.nodes.iter().map(|node| &node.time));
     let mut table = Columns::of(&profile.nodes);
-    table.add(TableColumn::text("node").of("the nodes that it runs in, then its own name"), |node| {
+    table.add(TableColumn::text("node").meaning("the nodes that it runs in, then its own name"), |node| {
         TableCell::text(&node.path)
     });
     table.add(TableColumn::text("operator"), |node| TableCell::text(&node.operator));
     let meaning = "its own time in an inference, with its 95 % interval over processes";
-    table.add_known(TableColumn::number(column.heading("time")).of(meaning), |node| {
+    table.add_known(TableColumn::number(column.heading("time")).meaning(meaning), |node| {
         (!profile.is_drowned()).then(|| TableCell::number(time_text(&column, &node.time), node.time.value))
     });
-    table.add_known(TableColumn::number("share").of("part of the latency"), |node| {
+    table.add_known(TableColumn::number("share").meaning("part of the latency"), |node| {
         let part = node.time.value / latency.filter(|_| profile.is_drowned())?;
         Some(TableCell::number(part_of(part), part))
     });
     table.add_known(TableColumn::number("MACs"), |node| {
         Some(TableCell::number(magnitude(node.macs?), node.macs? as f64))
     });
-    table.add(TableColumn::text("output").of("type and shape"), |node| node.output.as_ref().map(TableCell::text));
+    table.add(TableColumn::text("output").meaning("type and shape"), |node| node.output.as_ref().map(TableCell::text));
     let more = profile.all_nodes.saturating_sub(profile.nodes.len() as u64);
     let notes = (more > 0).then(|| format!("{} more; `profile.parquet` in the record has all.", count(more, "node")));
     table.table(notes.into_iter().collect())
@@ -343,16 +365,18 @@ fn memory_table(cell: &Cell, memory: &Memory) -> Table {
     let mut table = Columns::of(&rows);
     table.add(TableColumn::text("part"), |(name, _)| TableCell::text(*name));
     let meaning = "what it added to the largest resident memory of the plain processes";
-    table.add(TableColumn::number("memory").of(meaning), |(_, value)| TableCell::number(bytes(*value as u64), *value));
+    table.add(TableColumn::number("memory").meaning(meaning), |(_, value)| {
+        TableCell::number(bytes(*value as u64), *value)
+    });
     table.add(TableColumn::number("share"), |(_, value)| {
         let part = value / peak.max(1.0);
         Some(TableCell::number(part_of(part), part))
     });
-    let place = if cell.is_on_cpu() { "In the runtime's arena" } else { "In the runtime's arena on the device" };
+    let location = if cell.is_on_cpu() { "In the runtime's arena" } else { "In the runtime's arena on the device" };
     let notes = memory.arena.as_ref().map(|arena| {
         let [weights, activations, held] = [arena.weights, arena.activations, arena.held].map(bytes);
         format!(
-            "{place}: {weights} of weights as far as they are in it, and at most {activations} of activations, at the end of {}; {held} held, in use or not.",
+            "{location}: {weights} of weights as far as they are in it, and at most {activations} of activations, at the end of {}; {held} held, in use or not.",
             arena.node
         )
     });
@@ -363,9 +387,10 @@ fn memory_table(cell: &Cell, memory: &Memory) -> Table {
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     const MOST_LINES: usize = 6;
     let cells = reader.shown();
-    let differs = |of: &&Explanation| {
-        let row = reader.cell(of.cell).and_then(|cell| reader.against(cell));
-        row.is_some_and(|row| row.baseline == of.baseline && row.verdict.is_difference()) && is_readable(reader, of)
+    let differs = |explanation: &&Explanation| {
+        let row = reader.cell(explanation.cell).and_then(|cell| reader.against(cell));
+        row.is_some_and(|row| row.baseline == explanation.baseline && row.verdict.is_difference())
+            && is_readable(reader, explanation)
     };
     let explained: Vec<&Explanation> = reader.results.explanations.iter().filter(differs).collect();
     let mut unknown = Vec::new();
@@ -381,7 +406,7 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     }
     let unknown = grouped(unknown).into_iter();
     let unknown = unknown.map(|(why, names)| format!("{}: {why}", some(names.into_iter(), 3).join(", ")));
-    let explained = explained.iter().map(|of| explained_line(reader, of));
+    let explained = explained.iter().map(|explanation| explained_line(reader, explanation));
     let mut lines: Vec<String> = explained.chain(times).chain(unknown).collect();
     if lines.len() > MOST_LINES {
         let more = lines.split_off(MOST_LINES - 1).len();
@@ -391,32 +416,41 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
 }
 
 /// Rows of at least this part are named where there is little room, and at most so many.
-const TOLD: f64 = 0.05;
-const MOST_TOLD: usize = 4;
+const LEAST_SHARE: f64 = 0.05;
+const MOST_NAMED: usize = 4;
 
 /// `int8 against fp32, -0.64 ms: Conv -0.71, Concat +0.08`.
-fn explained_line(reader: &Reader<'_>, of: &Explanation) -> String {
-    let unit = scale(Unit::Nanoseconds, [of.difference_ns.abs()]);
-    let told = |value: f64| {
+fn explained_line(reader: &Reader<'_>, explanation: &Explanation) -> String {
+    let unit = scale(Unit::Nanoseconds, [explanation.difference_ns.abs()]);
+    let scaled_text = |value: f64| {
         let scaled = value / unit.factor;
-        format::signed(scaled, format::significant_decimals(of.difference_ns / unit.factor, 2).max(0))
+        format::signed(scaled, format::significant_decimals(explanation.difference_ns / unit.factor, 2).max(0))
     };
-    let named = of.rows.iter().map(|row| (row.in_short(), row.difference.value));
-    let mut rows: Vec<(&str, f64)> = named.chain([("outside nodes", of.between.value)]).collect();
-    rows.retain(|(_, value)| value.abs() >= TOLD * of.difference_ns.abs());
-    rows.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
+    let named = explanation.rows.iter().map(|row| (row.in_short(), row.difference.value));
+    let mut rows: Vec<(&str, f64)> = named.chain([("outside nodes", explanation.between.value)]).collect();
+    rows.retain(|(_, value)| value.abs() >= LEAST_SHARE * explanation.difference_ns.abs());
+    rows.sort_by(|(_, a), (_, b)| b.abs().total_cmp(&a.abs()));
     let rows: Vec<String> =
-        rows.into_iter().take(MOST_TOLD).map(|(name, value)| format!("{name} {}", told(value))).collect();
-    let doubt =
-        if of.is_seen_again() { String::new() } else { format!(" (in the profile {})", told(of.seen_again_ns)) };
-    format!("{}, {} {}{doubt}: {}", pair_of(reader, of), told(of.difference_ns), unit.unit, rows.join(", "))
+        rows.into_iter().take(MOST_NAMED).map(|(name, value)| format!("{name} {}", scaled_text(value))).collect();
+    let doubt = if explanation.is_seen_again() {
+        String::new()
+    } else {
+        format!(" (in the profile {})", scaled_text(explanation.seen_again_ns))
+    };
+    format!(
+        "{}, {} {}{doubt}: {}",
+        pair_of(reader, explanation),
+        scaled_text(explanation.difference_ns),
+        unit.unit,
+        rows.join(", ")
+    )
 }
 
 /// `Conv 84 %, Concat 5 %; the profiler adds 8 %`.
 fn shares(cell: &Cell, profile: &Profile) -> String {
     let latency = inference(cell).unwrap_or(f64::INFINITY);
     let rows = profile.operators.iter().filter_map(|row| Some((row.operator.as_deref()?, row.time?.value / latency)));
-    let rows = rows.filter(|(_, share)| *share >= TOLD).take(MOST_TOLD);
+    let rows = rows.filter(|(_, share)| *share >= LEAST_SHARE).take(MOST_NAMED);
     let rows: Vec<String> = rows.map(|(operator, share)| format!("{operator} {}", percent(share))).collect();
     let slowdown = profile.slowdown.filter(|slowdown| slowdown.value > INFLATED);
     let slowdown = slowdown.map(|slowdown| format!("; the profiler adds {}", percent(slowdown.value - 1.0)));
@@ -424,8 +458,8 @@ fn shares(cell: &Cell, profile: &Profile) -> String {
 }
 
 /// Those of a comparison's two cells.
-fn profiles_of<'a>(reader: &Reader<'a>, of: &Explanation) -> Vec<&'a Profile> {
-    [&of.baseline, &of.cell].into_iter().filter_map(|id| reader.cell(*id)?.profile.as_ref()).collect()
+fn profiles_of<'a>(reader: &Reader<'a>, explanation: &Explanation) -> Vec<&'a Profile> {
+    [&explanation.baseline, &explanation.cell].into_iter().filter_map(|id| reader.cell(*id)?.profile.as_ref()).collect()
 }
 
 fn too_short() -> String {
@@ -433,28 +467,30 @@ fn too_short() -> String {
 }
 
 /// Whether on both sides the profiler took less than the nodes.
-fn is_readable(reader: &Reader<'_>, of: &Explanation) -> bool {
-    !profiles_of(reader, of).into_iter().any(Profile::is_drowned)
+fn is_readable(reader: &Reader<'_>, explanation: &Explanation) -> bool {
+    !profiles_of(reader, explanation).into_iter().any(Profile::is_drowned)
 }
 
-/// `saves 9.0 ms in Conv`, `all of it in Conv` where others took some of that again: the first reason why one cell is faster
-/// than another, where operators explain most of the difference.
+/// `saves 9.0 ms in Conv`, `all of it in Conv` where other operators took some of that again: the first reason why one cell
+/// is faster than another, where operators explain most of the difference.
 pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Option<String> {
-    let is_it = |of: &&Explanation| [(faster, slower), (slower, faster)].contains(&(of.cell, of.baseline));
-    let of = reader.results.explanations.iter().find(is_it)?;
-    (of.is_reason() && is_readable(reader, of)).then_some(())?;
+    let is_of_pair = |explanation: &&Explanation| {
+        [(faster, slower), (slower, faster)].contains(&(explanation.cell, explanation.baseline))
+    };
+    let explanation = reader.results.explanations.iter().find(is_of_pair)?;
+    (explanation.is_reason() && is_readable(reader, explanation)).then_some(())?;
     // Less than the other's.
-    let sign = if of.cell == faster { -1.0 } else { 1.0 };
+    let sign = if explanation.cell == faster { -1.0 } else { 1.0 };
     let saved = |row: &&OperatorDifference| row.difference.value * sign > 0.0;
-    let first = of.rows.iter().find(saved).filter(|row| {
+    let first = explanation.rows.iter().find(saved).filter(|row| {
         let ends = row.difference.low.zip(row.difference.high);
         row.difference.n as usize >= LEAST_RUNS && ends.is_some_and(|(low, high)| low * sign > 0.0 && high * sign > 0.0)
     })?;
-    let own = estimate(&first.difference);
-    let interval = own.interval.map(|interval| interval.map(f64::abs));
-    let own = Estimate { value: own.value.abs(), interval, ..own };
-    Some(match own.value > of.difference_ns.abs() {
+    let saved_ns = estimate(&first.difference);
+    let interval = saved_ns.interval.map(|interval| interval.map(f64::abs));
+    let saved_ns = Estimate { value: saved_ns.value.abs(), interval, ..saved_ns };
+    Some(match saved_ns.value > explanation.difference_ns.abs() {
         true => format!("all of it in {}", first.in_short()),
-        false => format!("saves {} in {}", format::at_least(Unit::Nanoseconds, &own, 2), first.in_short()),
+        false => format!("saves {} in {}", format::at_least(Unit::Nanoseconds, &saved_ns, 2), first.in_short()),
     })
 }

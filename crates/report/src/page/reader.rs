@@ -56,8 +56,8 @@ impl<'a> Reader<'a> {
         let mut cells: Vec<&Cell> = self.results.cells.iter().filter(|cell| cell.is_run()).collect();
         // Groups stand in order of their first cell.
         let mut first: HashMap<u32, usize> = HashMap::new();
-        for (place, cell) in self.results.cells.iter().enumerate() {
-            first.entry(cell.group).or_insert(place);
+        for (index, cell) in self.results.cells.iter().enumerate() {
+            first.entry(cell.group).or_insert(index);
         }
         cells.sort_by_key(|cell| first[&cell.group]);
         cells
@@ -68,23 +68,23 @@ impl<'a> Reader<'a> {
         self.differing.contains(&axis)
     }
 
-    /// Whether names tell an axis.
-    pub(crate) fn is_told(&self, axis: Axis) -> bool {
+    /// Whether names show an axis.
+    pub(crate) fn is_shown(&self, axis: Axis) -> bool {
         axis.is_always_told() || self.has_several(axis)
     }
 
-    /// The axes whose names tell one row from another, what is compared last: model and input always, the others where
+    /// The axes whose names distinguish rows, what is compared last: model and input always, the rest where
     /// cells that run differ.
     pub(super) fn naming_axes(&self) -> Vec<Axis> {
         let of_commands = self.results.method.runs_commands();
-        let is_told = |axis: &Axis| if of_commands { axis.is_always_told() } else { axis.is_workload() };
-        let says_something = |axis: &Axis| is_told(axis) || self.has_several(*axis);
+        let is_always_shown = |axis: &Axis| if of_commands { axis.is_always_told() } else { axis.is_workload() };
+        let says_something = |axis: &Axis| is_always_shown(axis) || self.has_several(*axis);
         let mut axes: Vec<Axis> = Axis::ALL.into_iter().filter(says_something).collect();
         axes.sort_by_key(|axis| self.results.compares(*axis));
         axes
     }
 
-    /// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
+    /// The names that distinguish a cell from the rest that are run: `resnet50/b1/fp16`.
     pub(super) fn short_path(&self, id: CellId) -> String {
         let Some(cell) = self.cell(id) else { return id.to_string() };
         if self.differing.is_empty() { cell.path() } else { cell.names.on(&self.differing) }
@@ -137,11 +137,11 @@ impl<'a> Reader<'a> {
     }
 
     /// What cells that could stand in for each other have in common: `resnet50, b1`; what all cells share is left out.
-    pub(crate) fn place_of<'c>(&self, cells: impl Iterator<Item = &'c Cell> + Clone) -> String {
+    pub(crate) fn shared_names<'c>(&self, cells: impl Iterator<Item = &'c Cell> + Clone) -> String {
         let shared = |axis: &Axis| {
             let mut names = cells.clone().map(|cell| &cell.names[*axis]);
             let first = names.next()?;
-            (self.is_told(*axis) && names.all(|name| name == first)).then_some(first.as_str())
+            (self.is_shown(*axis) && names.all(|name| name == first)).then_some(first.as_str())
         };
         Axis::ALL.iter().filter_map(shared).collect::<Vec<_>>().join(", ")
     }

@@ -5,15 +5,15 @@
 //! comparison that is no claim.
 
 use super::Reader;
-use super::contest::Names;
 use super::judged::{why_open, would_decide};
 use super::load::keeps;
+use super::ranking::NamedRanking;
 use crate::format;
 use crate::mark::claimed;
 use base::code::spelt;
 use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Unit};
 use base::wording::{count, list};
-use judge::results::{Choice, Claim, Comparison, Contest, Kind, Place, Reason, Standing};
+use judge::results::{Choice, Claim, Comparison, Kind, Ranking, Reason, Standing, Topic};
 use plan::CellId;
 
 /// A part of a sentence.
@@ -22,7 +22,7 @@ pub(super) enum Part {
     /// `2.3x faster than fp32`, `int8 is 2.3x faster than fp32`: of one pair a set, or of each of several equal cells.
     Better { who: Option<String>, than: String, metric: MetricReference, ratios: Vec<[f64; 3]>, values: Option<String> },
     /// `and faster than fp16`, `and faster than 2 others`
-    BetterThanOthers { metric: MetricReference, others: String },
+    AlsoBetterThan { metric: MetricReference, also: String },
     /// `as fast as fp32, ahead by peak memory (75.5 MiB against 125 MiB)`
     Tied { with: String, metric: MetricReference, by: MetricReference, values: Option<String> },
     /// `equivalent to each other`, `equivalent in load time`
@@ -34,16 +34,16 @@ pub(super) enum Part {
     /// `fp16 is ahead by peak memory (75.5 MiB against 125 MiB)`: what would decide
     Otherwise { name: String, metric: MetricReference, values: Option<String> },
     /// Why there is no claim, or what holds of the only cell.
-    Told(String),
+    Text(String),
 }
 
-/// Ratios of which one is so many times another are not told as one range.
+/// Ratios of which one is so many times another are not reported as one range.
 const FAR_APART: f64 = 2.0;
 
 /// Whether one bound on how far cells may be apart says something of both.
-fn are_as_wide(one: &[[f64; 3]], other: &[[f64; 3]]) -> bool {
-    let (one, other) = (apart(one), apart(other));
-    one.max(other) <= FAR_APART * one.min(other)
+fn are_as_wide(first: &[[f64; 3]], second: &[[f64; 3]]) -> bool {
+    let (first, second) = (apart(first), apart(second));
+    first.max(second) <= FAR_APART * first.min(second)
 }
 
 /// Whether one range of these ratios says something of each.
@@ -85,7 +85,7 @@ impl Part {
                 ratios.extend(more);
             }
             (Part::OpenShare(apart), Part::OpenShare(other)) => *apart = apart.max(*other),
-            (one, other) if one == other => {}
+            (this, other) if this == other => {}
             _ => return None,
         }
         Some(both)
@@ -100,7 +100,7 @@ impl Part {
         }
     }
 
-    /// Whether it has the values of this metric beside those of a cell of this name.
+    /// Whether it gives the values of this metric for both its cell and the one of this name.
     pub(super) fn compares(&self, metric: MetricReference, name: &str) -> bool {
         match self {
             Part::Tied { by, with, .. } => *by == metric && with == name,
@@ -122,8 +122,8 @@ impl Part {
                 let who = who.as_ref().map_or(String::new(), |who| format!("{who} is "));
                 format!("{who}{} {}{per_item} than {than}", range(ratios), format::better_word(metric))
             }
-            Part::BetterThanOthers { metric, others } => {
-                format!("and {} than {others}", format::better_word(metric))
+            Part::AlsoBetterThan { metric, also } => {
+                format!("and {} than {also}", format::better_word(metric))
             }
             Part::Tied { with, metric, by, values } => {
                 let values = values.as_ref().map_or(String::new(), |values| format!(" ({values})"));
@@ -147,7 +147,7 @@ impl Part {
                 let values = values.as_ref().map_or(String::new(), |values| format!(" ({values})"));
                 format!("{name} is ahead by {}{values}", metric.title())
             }
-            Part::Told(text) => text.clone(),
+            Part::Text(text) => text.clone(),
         }
     }
 }
@@ -158,8 +158,8 @@ fn range(ratios: &[[f64; 3]]) -> String {
     let shown =
         |[ratio, low, high]: [f64; 3]| format::rounded_ratio(ratio, judge::results::interval(Some(low), Some(high)));
     let all = || ratios.iter().copied();
-    let least = all().min_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);
-    let most = all().max_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);
+    let least = all().min_by(|a, b| a[0].total_cmp(&b[0])).unwrap_or([1.0; 3]);
+    let most = all().max_by(|a, b| a[0].total_cmp(&b[0])).unwrap_or([1.0; 3]);
     let (from, to) = match ratios.iter().all(is_narrow) {
         true => (shown(least), shown(most)),
         false => {
@@ -192,29 +192,29 @@ fn may_differ(ratios: &[[f64; 3]]) -> String {
 }
 
 /// What is claimed about one set of cells.
-pub(super) fn parts(choice: &Choice, names: &Names<'_>, place: Place) -> Vec<Part> {
-    let claims: Vec<&Claim> = names.reader.results.claims_in(place).collect();
+pub(super) fn parts(choice: &Choice, names: &NamedRanking<'_>, topic: Topic) -> Vec<Part> {
+    let claims: Vec<&Claim> = names.reader.results.claims_on(topic).collect();
     let said = Said { choice, names, claims };
-    match names.contest.best.as_slice() {
+    match names.ranking.best.as_slice() {
         [] => Vec::new(),
-        [one] => said.of_one(*one),
+        [only] => said.of_one(*only),
         best => said.of_several(best),
     }
 }
 
 struct Said<'a> {
     choice: &'a Choice,
-    names: &'a Names<'a>,
+    names: &'a NamedRanking<'a>,
     claims: Vec<&'a Claim>,
 }
 
 impl<'a> Said<'a> {
     /// What a cell is better than, by the metric of the answer.
     fn beaten_by(&self, cell: CellId) -> Vec<(CellId, [f64; 3], MetricReference)> {
-        let asked = self.names.contest.evidence.first().map(|row| row.metric);
+        let asked = self.names.ranking.evidence.first().map(|row| row.metric);
         let pair = |claim: &&Claim| match (claim.kind, claim.cells.as_slice()) {
-            (Kind::Better { ratio, low, high }, [one, other]) if *one == cell && Some(claim.metric) == asked => {
-                Some((*other, [ratio, low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY)], claim.metric))
+            (Kind::Better { ratio, low, high }, [better, worse]) if *better == cell && Some(claim.metric) == asked => {
+                Some((*worse, [ratio, low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY)], claim.metric))
             }
             _ => None,
         };
@@ -225,7 +225,7 @@ impl<'a> Said<'a> {
     fn rival(&self, beaten: &[(CellId, [f64; 3], MetricReference)]) -> Option<CellId> {
         let reader = self.names.reader;
         let is_baseline = |id: CellId| reader.cell(id).is_some_and(|cell| reader.results.is_baseline(cell));
-        let closest = || beaten.iter().min_by(|one, other| one.1[0].total_cmp(&other.1[0]));
+        let closest = || beaten.iter().min_by(|a, b| a.1[0].total_cmp(&b.1[0]));
         beaten.iter().find(|(id, ..)| is_baseline(*id)).or_else(closest).map(|(id, ..)| *id)
     }
 
@@ -234,23 +234,23 @@ impl<'a> Said<'a> {
         let mut parts = Vec::from_iter(self.tied(cell));
         let rival = self.rival(&beaten).filter(|_| parts.is_empty());
         parts.extend(rival.and_then(|rival| self.better(&[cell], rival)));
-        parts.extend(self.than_others(&beaten, rival));
+        parts.extend(self.also_better_than(&beaten, rival));
         if parts.is_empty() {
             let is_out = |standing| matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
-            let entered = self.names.contest.entrants.iter().filter(|entrant| !is_out(entrant.standing)).count();
+            let eligible = self.names.ranking.candidates.iter().filter(|candidate| !is_out(candidate.standing)).count();
             let why = if self.names.has_unjudged() {
                 "the only one that was judged"
             } else {
                 "the only one that can be chosen"
             };
-            parts.extend((entered == 1).then(|| Part::Told(why.to_owned())));
+            parts.extend((eligible == 1).then(|| Part::Text(why.to_owned())));
         }
         self.at_batch(cell).into_iter().chain(parts).collect()
     }
 
     /// `24 items/s at batch 8 with two threads`: what is served by items per second, of cells whose batches differ.
     fn at_batch(&self, cell: CellId) -> Option<Part> {
-        let is_asked = self.names.contest.evidence.first()?.metric == MetricReference::of(&ITEMS);
+        let is_asked = self.names.ranking.evidence.first()?.metric == MetricReference::of(&ITEMS);
         let found = self.names.reader.cell(cell).filter(|_| is_asked)?;
         self.names.cells.iter().any(|other| other.batch != found.batch).then_some(())?;
         let rate = format::at_least(ITEMS.unit, &found.estimate(&ITEMS)?, 3).replace("/s", " items/s");
@@ -259,7 +259,7 @@ impl<'a> Said<'a> {
             1 => " with one thread".to_owned(),
             several => format!(" with {} threads", spelt(several as usize)),
         };
-        Some(Part::Told(format!("{rate} at batch {}{threads}", found.batch?)))
+        Some(Part::Text(format!("{rate} at batch {}{threads}", found.batch?)))
     }
 
     fn of_several(&self, best: &[CellId]) -> Vec<Part> {
@@ -270,7 +270,7 @@ impl<'a> Said<'a> {
                 let then = self.choice.then.iter().filter(|_| !self.choice.unasked).map(MetricReference::title);
                 let then: Vec<String> = then.collect();
                 let none = (!then.is_empty())
-                    .then(|| Part::Told(format!("none shown to be better in {} by the margin", list(&then))));
+                    .then(|| Part::Text(format!("none shown to be better in {} by the margin", list(&then))));
                 [Some(Part::Equivalent(claim.metric)), self.gave_way(best), none].into_iter().flatten().collect()
             }
             Some((Kind::NotToldApart { low, high }, claim)) => return self.open(claim, low.zip(high)),
@@ -280,20 +280,20 @@ impl<'a> Said<'a> {
         // What every one of them beats.
         let of_each: Vec<Vec<_>> = best.iter().map(|cell| self.beaten_by(*cell)).collect();
         let mut beaten = of_each.first().cloned().unwrap_or_default();
-        beaten.retain(|(id, ..)| of_each.iter().all(|others| others.iter().any(|(other, ..)| other == id)));
+        beaten.retain(|(id, ..)| of_each.iter().all(|beaten_by_it| beaten_by_it.iter().any(|(other, ..)| other == id)));
         if let Some(rival) = self.rival(&beaten) {
             // Of one cell that is better than another it is said already.
             let who = (!parts.is_empty() && set.is_none()).then(|| "each".to_owned());
             parts.extend(self.better(best, rival).map(|part| part.said_of(who)));
-            parts.extend(self.than_others(&beaten, Some(rival)));
+            parts.extend(self.also_better_than(&beaten, Some(rival)));
         }
         parts
     }
 
     /// What is equivalent to one of them and gave way by another metric.
     fn gave_way(&self, best: &[CellId]) -> Option<Part> {
-        let tied = self.names.contest.entrants.iter().filter_map(|entrant| match entrant.standing {
-            Standing::Tied { other, metric } if best.contains(&other) => Some((entrant.cell, (other, metric))),
+        let tied = self.names.ranking.candidates.iter().filter_map(|candidate| match candidate.standing {
+            Standing::Tied { other, metric } if best.contains(&other) => Some((candidate.cell, (other, metric))),
             _ => None,
         });
         let tied: Vec<(CellId, (CellId, MetricReference))> = tied.collect();
@@ -301,7 +301,7 @@ impl<'a> Said<'a> {
         let names: Vec<CellId> = tied.iter().filter(|(_, other)| *other == to).map(|(id, _)| *id).collect();
         let verb = if names.len() == 1 { "is" } else { "are" };
         let (names, other) = (list_of(self.names, &names), self.names.name(to.0));
-        Some(Part::Told(format!("{names} {verb} equivalent to {other}, behind by {}", to.1.title())))
+        Some(Part::Text(format!("{names} {verb} equivalent to {other}, behind by {}", to.1.title())))
     }
 
     fn in_doubt(&self, best: &[CellId]) -> Option<Part> {
@@ -315,15 +315,15 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn than_others(&self, beaten: &[(CellId, [f64; 3], MetricReference)], rival: Option<CellId>) -> Option<Part> {
+    fn also_better_than(&self, beaten: &[(CellId, [f64; 3], MetricReference)], rival: Option<CellId>) -> Option<Part> {
         let metric = beaten.first()?.2;
-        let others: Vec<CellId> = beaten.iter().map(|(id, ..)| *id).filter(|id| Some(*id) != rival).collect();
-        let others = match others.as_slice() {
+        let also: Vec<CellId> = beaten.iter().map(|(id, ..)| *id).filter(|id| Some(*id) != rival).collect();
+        let also = match also.as_slice() {
             [] => return None,
-            [one] => self.names.name(*one),
+            [only] => self.names.name(*only),
             several => count(several.len() as u64, "other"),
         };
-        Some(Part::BetterThanOthers { metric, others })
+        Some(Part::AlsoBetterThan { metric, also })
     }
 
     /// Each of these cells against another one.
@@ -370,9 +370,9 @@ impl<'a> Said<'a> {
 
     /// What is as good as the best and gives way to it by another metric.
     fn tied(&self, cell: CellId) -> Option<Part> {
-        let contest = self.names.contest;
-        let tied = contest.entrants.iter().filter_map(|entrant| match entrant.standing {
-            Standing::Tied { other, metric } if other == cell => Some((entrant.cell, metric)),
+        let ranking = self.names.ranking;
+        let tied = ranking.candidates.iter().filter_map(|candidate| match candidate.standing {
+            Standing::Tied { other, metric } if other == cell => Some((candidate.cell, metric)),
             _ => None,
         });
         let is_equivalent =
@@ -382,24 +382,24 @@ impl<'a> Said<'a> {
         // One metric is named, so only those that it put behind.
         let with: Vec<CellId> = tied.iter().filter(|(_, metric)| *metric == by).map(|(id, _)| *id).collect();
         let values = if with.len() == 1 { self.both_values(by, cell, first) } else { None };
-        let metric = contest.evidence.first()?.metric;
+        let metric = ranking.evidence.first()?.metric;
         Some(Part::Tied { with: list_of(self.names, &with), metric, by, values })
     }
 
-    fn both_values(&self, metric: MetricReference, one: CellId, other: CellId) -> Option<String> {
+    fn both_values(&self, metric: MetricReference, first: CellId, second: CellId) -> Option<String> {
         let value = |id: CellId| {
             let estimate = self.names.reader.cell(id)?.estimate_of(metric)?;
             Some(format::measured(metric.unit(), estimate.value, None))
         };
-        Some(format!("{} against {}", value(one)?, value(other)?))
+        Some(format!("{} against {}", value(first)?, value(second)?))
     }
 
     /// Cells that are not told apart: how far apart they may be, why, and what would decide if that does not matter.
     fn open(&self, claim: &Claim, ends: Option<(f64, f64)>) -> Vec<Part> {
-        let contest = self.names.contest;
+        let ranking = self.names.ranking;
         let is_in = |id: CellId| claim.cells.contains(&id);
         let is_open = |row: &&Comparison| row.verdict.is_open() && is_in(row.cell) && is_in(row.baseline);
-        let open: Vec<&Comparison> = contest.evidence.iter().filter(is_open).collect();
+        let open: Vec<&Comparison> = ranking.evidence.iter().filter(is_open).collect();
         let is_pair = claim.cells.len() == 2;
         let blocked = open.iter().find(|row| row.withheld().is_some() || row.reason == Reason::TooFewBlocks);
         let ratio = claim.rests_on.first().and_then(|row| row.value);
@@ -416,8 +416,8 @@ impl<'a> Said<'a> {
             None => Part::Open { is_pair, margin, ratios: vec![[ratio, low, high]] },
         };
         let mut parts: Vec<Part> = known.map(apart).into_iter().collect();
-        parts.extend(why.map(Part::Told));
-        parts.extend(self.otherwise(contest, &claim.cells));
+        parts.extend(why.map(Part::Text));
+        parts.extend(self.otherwise(ranking, &claim.cells));
         parts
     }
 
@@ -428,26 +428,26 @@ impl<'a> Said<'a> {
         Some(self.names.reader.cell(baseline)?.estimate_of(claim.metric)?.value)
     }
 
-    /// The cell that a further metric puts ahead of all others of a set.
-    fn otherwise(&self, contest: &Contest, cells: &[CellId]) -> Option<Part> {
+    /// The cell that a further metric puts ahead of all other cells of a set.
+    fn otherwise(&self, ranking: &Ranking, cells: &[CellId]) -> Option<Part> {
         let ahead = |cell: CellId, other: CellId| {
-            contest.ties.iter().find(|row| row.cell == cell && row.baseline == other).map(|row| row.metric)
+            ranking.ties.iter().find(|row| row.cell == cell && row.baseline == other).map(|row| row.metric)
         };
         let of_all = |cell: &CellId| {
-            let others = cells.iter().filter(|other| *other != cell);
-            let metrics: Vec<MetricReference> = others.map(|other| ahead(*cell, *other)).collect::<Option<_>>()?;
+            let rivals = cells.iter().filter(|other| *other != cell);
+            let metrics: Vec<MetricReference> = rivals.map(|other| ahead(*cell, *other)).collect::<Option<_>>()?;
             let first = *metrics.first()?;
             metrics.iter().all(|metric| *metric == first).then_some((*cell, first))
         };
         let (cell, metric) = cells.iter().find_map(of_all)?;
         let values = match cells {
-            [one, other] => self.both_values(metric, cell, if *one == cell { *other } else { *one }),
+            [first, second] => self.both_values(metric, cell, if *first == cell { *second } else { *first }),
             _ => None,
         };
         Some(Part::Otherwise { name: self.names.name(cell), metric, values })
     }
 }
 
-fn list_of(names: &Names<'_>, ids: &[CellId]) -> String {
+fn list_of(names: &NamedRanking<'_>, ids: &[CellId]) -> String {
     list(&ids.iter().map(|id| names.name(*id)).collect::<Vec<_>>())
 }

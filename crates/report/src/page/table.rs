@@ -45,7 +45,7 @@ impl TableColumn {
     }
 
     /// The same, with what exactly is shown.
-    pub fn of(self, meaning: impl Into<String>) -> Self {
+    pub fn meaning(self, meaning: impl Into<String>) -> Self {
         TableColumn { meaning: Some(meaning.into()), ..self }
     }
 
@@ -58,7 +58,7 @@ impl TableColumn {
 /// A row of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TableRow {
-    /// Where others can point to.
+    /// Where links can point to.
     pub anchor: Option<String>,
     /// One cell a column.
     pub cells: Vec<TableCell>,

@@ -1,6 +1,6 @@
 //! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
 
-use super::contest::unfit_words;
+use super::ranking::unfit_words;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, name_among};
 use crate::format::Column;
@@ -20,15 +20,15 @@ const MOST_TABLES: usize = 12;
 /// One section for each set in which something is dominated or has to be weighed, and for every one that the specification
 /// asks for; those with a figure first.
 pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
-    let plot_of = |index: usize| plots.tradeoffs.iter().find(|(of, _)| *of == index).map(|(_, plot)| plot);
+    let plot_of = |index: usize| plots.tradeoffs.iter().find(|(tradeoff, _)| *tradeoff == index).map(|(_, plot)| plot);
     let view = |(index, tradeoff): (usize, &Tradeoff)| {
         let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(point.cell)).collect();
-        let place = reader.place_of(cells.iter().copied());
-        let title = if place.is_empty() { "All cells".to_owned() } else { place };
+        let shared = reader.shared_names(cells.iter().copied());
+        let title = if shared.is_empty() { "All cells".to_owned() } else { shared };
         let section = Section::new("tradeoffs", &format!("trade-off-{index}"), &title, table(reader, tradeoff, &cells));
         Section { figure: plot_of(index).cloned(), ..section }
     };
-    let all = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| is_told(tradeoff));
+    let all = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| is_shown(tradeoff));
     let mut sections: Vec<Section> = all.map(view).collect();
     sections.sort_by_key(|section| section.figure.is_none());
     sections.truncate(MOST_TABLES);
@@ -36,7 +36,7 @@ pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
 }
 
 /// Two cells are weighed only where the specification asks for it.
-fn is_told(tradeoff: &Tradeoff) -> bool {
+fn is_shown(tradeoff: &Tradeoff) -> bool {
     tradeoff.is_open
         || tradeoff.points.len() == 2
         || tradeoff.points.iter().any(|point| matches!(point.place, FrontierPlace::Dominated { .. }))
@@ -44,12 +44,12 @@ fn is_told(tradeoff: &Tradeoff) -> bool {
 
 /// Which sets have no figure, where some have.
 pub(super) fn left_out(reader: &Reader<'_>, plots: &Plots) -> Option<String> {
-    let (mut open, mut told) = (0, 0);
+    let (mut open, mut shown) = (0, 0);
     for tradeoff in &reader.results.tradeoffs {
         open += usize::from(tradeoff.is_open);
-        told += usize::from(is_told(tradeoff));
+        shown += usize::from(is_shown(tradeoff));
     }
-    let left = open.saturating_sub(plots.tradeoffs.len()).max(told.saturating_sub(MOST_TABLES));
+    let left = open.saturating_sub(plots.tradeoffs.len()).max(shown.saturating_sub(MOST_TABLES));
     (left > 0).then(|| {
         let more = if left == 1 { "1 more is".to_owned() } else { format!("{left} more are") };
         format!("{more} not drawn; results.json has all.")
@@ -59,17 +59,19 @@ pub(super) fn left_out(reader: &Reader<'_>, plots: &Plots) -> Option<String> {
 fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
     let name = |id: CellId| reader.cell(id).map_or_else(|| id.to_string(), |cell| name_among(cells, cell));
     let mut table = Columns::of(&tradeoff.points);
-    table.add(TableColumn::text("cell").of("candidate"), |point| TableCell::text(name(point.cell)));
+    table.add(TableColumn::text("cell").meaning("candidate"), |point| TableCell::text(name(point.cell)));
     for metric in tradeoff.metrics.iter().copied() {
         let estimate = |point: &Point| reader.cell(point.cell)?.estimate_of(metric);
         let shown: Vec<Estimate> = tradeoff.points.iter().filter_map(estimate).collect();
         let fitted = Column::fit(metric.unit(), &shown);
-        table.add(TableColumn::number(fitted.heading(&metric.title())).of(metric.metric.meaning), |point| {
+        table.add(TableColumn::number(fitted.heading(&metric.title())).meaning(metric.metric.meaning), |point| {
             estimate(point).map(|estimate| TableCell::number(fitted.value(&estimate), estimate.value))
         });
     }
     let meaning = "on the frontier, or what is better or equivalent in all and better in one";
-    table.add(TableColumn::text("place").of(meaning), |point| TableCell::text(place(tradeoff, point, name)));
+    table.add(TableColumn::text("Pareto status").meaning(meaning), |point| {
+        TableCell::text(place_words(tradeoff, point, name))
+    });
     let all = if tradeoff.metrics.len() == 2 { "both metrics" } else { "all metrics" };
     table.table(vec![format!(
         "Dominated: another is better or equivalent in {all} and better in one, by the usual verdicts."
@@ -77,7 +79,7 @@ fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
 }
 
 /// `frontier`, `within noise`, `dominated by fp32 and int8`: those on the frontier first.
-fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(CellId) -> String) -> String {
+fn place_words(tradeoff: &Tradeoff, point: &Point, name: impl Fn(CellId) -> String) -> String {
     match &point.place {
         FrontierPlace::Dominated { by } => {
             let is_on_frontier = |cell: &CellId| {

@@ -46,7 +46,7 @@ fn words(outcome: ControlOutcome) -> &'static str {
 }
 
 impl Trust {
-    /// Whether identical arms were not found to differ.
+    /// Whether no A/A comparison found a difference.
     pub fn found_nothing(&self) -> bool {
         matches!(self.state, Some(ControlOutcome::Passed | ControlOutcome::Undecided))
     }
@@ -79,11 +79,11 @@ fn controls(reader: &Reader<'_>) -> Vec<String> {
     match (results.rules.controls, results.controls.as_slice()) {
         (0, _) => vec![without_control(results)],
         (_, []) => vec!["Control: none of its blocks completed.".to_owned()],
-        (1, [control]) => vec![one(reader, control)],
+        (1, [control]) => vec![control_sentence(reader, control)],
         (planned, several) => {
             let mut sentences = vec![counted(planned as usize, several)];
             let doubtful = several.iter().filter(|control| control.outcome >= ControlOutcome::Biased);
-            sentences.extend(doubtful.map(|control| one(reader, control)));
+            sentences.extend(doubtful.map(|control| control_sentence(reader, control)));
             sentences
         }
     }
@@ -119,31 +119,31 @@ fn without_control(results: &Results) -> String {
 }
 
 /// One control by its cell.
-fn one(reader: &Reader<'_>, control: &Control) -> String {
+fn control_sentence(reader: &Reader<'_>, control: &Control) -> String {
     let cell = reader.path(control.cell);
     let shown = judged_ratio(control.ratio, control.interval(), control.margin);
     let (apart, margin) = (percent(control.difference()), percent(control.margin));
     let code = control.code().map_or("", Code::name);
     claimed(match control.outcome {
-        ControlOutcome::Passed => "Control: two identical arms, equivalent.".to_owned(),
+        ControlOutcome::Passed => "Control (A/A comparison): equivalent.".to_owned(),
         ControlOutcome::Failed => format!(
-            "Control failed ({code}): two identical arms of {cell} differed by {apart} ({shown}), beyond the margin of {margin}."
+            "Control failed ({code}): the two sides of the A/A comparison of {cell} differed by {apart} ({shown}), beyond the margin of {margin}."
         ),
         ControlOutcome::Biased => format!(
-            "Control biased ({code}): two identical arms of {cell} differed by {apart} ({shown}), more than {} of the margin; chance alone does that in 2 to 5 of 100 records.",
+            "Control biased ({code}): the two sides of the A/A comparison of {cell} differed by {apart} ({shown}), more than {} of the margin; chance alone does that in 2 to 5 of 100 records.",
             part(BIASED)
         ),
         ControlOutcome::TooFewBlocks => format!(
-            "Control: {} of two identical arms, too few for a verdict, which needs {MINIMUM_RUNS}.",
+            "Control (A/A comparison): {}, too few for a verdict, which needs {MINIMUM_RUNS}.",
             count(control.blocks, "common block")
         ),
         ControlOutcome::Undecided => format!(
-            "Control: two identical arms, undecided ({shown}): no difference was shown, but the interval is not within the margin of {margin} either."
+            "Control (A/A comparison): undecided ({shown}); no difference was shown, but the interval is not within the margin of {margin} either."
         ),
     })
 }
 
-/// `Controls: 4 pairs of identical arms: 3 equivalent, 1 undecided.`
+/// `Controls: 4 A/A comparisons: 3 equivalent, 1 undecided.`
 fn counted(planned: usize, controls: &[Control]) -> String {
     let number = |state: ControlOutcome| controls.iter().filter(|control| control.outcome == state).count();
     let states = [
@@ -157,7 +157,7 @@ fn counted(planned: usize, controls: &[Control]) -> String {
     let mut parts: Vec<String> = counts.map(|(number, word)| format!("{number} {word}")).collect();
     let missing = planned.saturating_sub(controls.len());
     parts.extend((missing > 0).then(|| format!("{missing} without a block")));
-    format!("Controls: {} of identical arms: {}.", count(planned as u64, "pair"), claimed(parts.join(", ")))
+    format!("Controls: {}: {}.", count(planned as u64, "A/A comparison"), claimed(parts.join(", ")))
 }
 
 /// How many blocks the groups needed, one sentence; `None` where runs do not go by need (method 4.6).
@@ -169,11 +169,11 @@ fn effort(reader: &Reader<'_>) -> Option<String> {
     let mut parts = Vec::new();
     for (stopped, word) in settled {
         let groups: Vec<&Effort> = efforts.iter().filter(|effort| effort.stopped == stopped).collect();
-        let of = match efforts.len() {
+        let of_groups = match efforts.len() {
             1 => String::new(),
             all => format!("{} of {} ", groups.len(), count(all as u64, "group")),
         };
-        parts.extend((!groups.is_empty()).then(|| format!("{of}{word} after {}", blocks(&groups))));
+        parts.extend((!groups.is_empty()).then(|| format!("{of_groups}{word} after {}", blocks(&groups))));
     }
     if let Some(first) = open.first() {
         let why = match first.stopped {
@@ -183,7 +183,7 @@ fn effort(reader: &Reader<'_>) -> Option<String> {
         };
         let name = |effort: &&Effort| {
             let cells: Vec<_> = effort.cells.iter().filter_map(|id| reader.cell(*id)).collect();
-            reader.place_of(cells.iter().copied())
+            reader.shared_names(cells.iter().copied())
         };
         let names: Vec<String> = open.iter().map(name).collect();
         let names = match open.len() {

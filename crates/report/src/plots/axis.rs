@@ -27,7 +27,7 @@ const NARROW: f64 = 2.5;
 /// Values further apart than this ratio need a logarithmic axis.
 pub(super) const WIDE: f64 = 8.0;
 
-/// No value that was measured is larger, or nearer to zero than its inverse; with room beside it the largest numbers become
+/// No value that was measured is larger, or nearer to zero than its inverse; with room around it the largest numbers become
 /// infinite, the smallest become zero, and both have endless ticks.
 const LARGEST: f64 = 1e100;
 
@@ -66,13 +66,13 @@ impl Axis {
         Axis { left: self.left + by, right: self.right + by, ..*self }
     }
 
-    /// Where a value stands.
-    pub(super) fn place(&self, value: f64) -> f64 {
-        self.place_even(self.spread.even(value))
+    /// Where a value is drawn.
+    pub(super) fn position(&self, value: f64) -> f64 {
+        self.position_of_even(self.spread.even(value))
     }
 
-    /// Where a value stands that was made even already.
-    pub(super) fn place_even(&self, even: f64) -> f64 {
+    /// Where a value is drawn that was made even already.
+    pub(super) fn position_of_even(&self, even: f64) -> f64 {
         self.left + (even - self.low) / (self.high - self.low) * (self.right - self.left)
     }
 
@@ -87,12 +87,12 @@ impl Axis {
     }
 
     /// Where the axis begins.
-    pub(super) fn place_left(&self) -> f64 {
+    pub(super) fn left_end(&self) -> f64 {
         self.left
     }
 
     /// Where the axis ends.
-    pub(super) fn place_right(&self) -> f64 {
+    pub(super) fn right_end(&self) -> f64 {
         self.right
     }
 
@@ -104,7 +104,7 @@ impl Axis {
     /// Round values on the axis, as many as fit without their labels touching, with their labels.
     pub(super) fn ticks(&self, label: impl Fn(f64) -> String) -> Vec<(f64, String)> {
         const GAP: f64 = 14.0;
-        self.ticks_apart(label, |one, other| f64::midpoint(text_width(one), text_width(other)) + GAP)
+        self.ticks_apart(label, |left, right| f64::midpoint(text_width(left), text_width(right)) + GAP)
     }
 
     /// The same of an axis that goes up, where labels stand above each other.
@@ -120,12 +120,13 @@ impl Axis {
         };
         let labelled = |ticks: &Vec<f64>| ticks.iter().map(|tick| (*tick, label(*tick))).collect::<Vec<_>>();
         let sets: Vec<Vec<(f64, String)>> = candidates.iter().map(labelled).collect();
-        let is_apart =
-            |pair: &[(f64, String)]| self.place(pair[1].0) - self.place(pair[0].0) >= needed(&pair[0].1, &pair[1].1);
+        let is_apart = |pair: &[(f64, String)]| {
+            self.position(pair[1].0) - self.position(pair[0].0) >= needed(&pair[0].1, &pair[1].1)
+        };
         sets.into_iter().find(|set| set.windows(2).all(is_apart)).unwrap_or_default()
     }
 
-    /// Round values on the axis as dense as an eye tells them apart, for marks without labels.
+    /// Round values on the axis as dense as an eye can separate them, for marks without labels.
     fn marks(&self) -> Vec<f64> {
         const APART: f64 = 7.0;
         const FINE: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
@@ -136,8 +137,9 @@ impl Axis {
                 if high / low < NARROW { multiples(low, high, &FINE) } else { decades(low, high) }
             }
         };
-        let is_apart =
-            |set: &Vec<f64>| set.windows(2).all(|pair| (self.place(pair[1]) - self.place(pair[0])).abs() >= APART);
+        let is_apart = |set: &Vec<f64>| {
+            set.windows(2).all(|pair| (self.position(pair[1]) - self.position(pair[0])).abs() >= APART)
+        };
         sets.into_iter().find(is_apart).unwrap_or_default()
     }
 
@@ -150,11 +152,11 @@ impl Axis {
         label: impl Fn(f64) -> String,
     ) {
         for value in self.marks() {
-            let x = self.place(value);
+            let x = self.position(value);
             canvas.line((x, bottom), (x, bottom + 3.0), GREY, 1.0);
         }
         for (value, text) in self.ticks(label) {
-            let x = self.place(value);
+            let x = self.position(value);
             canvas.line((x, top), (x, bottom), PALE, 1.0);
             canvas.text(&text, (x, bottom + TEXT), Anchor::Middle, INK);
         }
@@ -173,12 +175,12 @@ fn linear_ticks(low: f64, high: f64) -> Vec<Vec<f64>> {
 /// All multiples between two bounds of a tenth of their span, rounded down to a power of ten, times each factor.
 fn multiples(low: f64, high: f64, factors: &[f64]) -> Vec<Vec<f64>> {
     let magnitude = 10_f64.powi(((high - low) / 10.0).log10().floor() as i32);
-    let of = |factor: &f64| {
+    let multiples_of = |factor: &f64| {
         let step = factor * magnitude;
         let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
         (first..=last).map(|multiple| multiple as f64 * step).collect()
     };
-    factors.iter().map(of).collect()
+    factors.iter().map(multiples_of).collect()
 }
 
 /// As [`logarithmic_ticks`], with more of them: tenths below 2, halves below 5, ones above, of each power of ten.
@@ -253,7 +255,7 @@ mod tests {
     #[test]
     fn marks_lie_near_every_value() {
         let axis = Axis::new(Spread::Logarithmic, 0.6, 2.7, 0.0, 400.0);
-        let marks: Vec<f64> = axis.marks().into_iter().map(|mark| axis.place(mark)).collect();
+        let marks: Vec<f64> = axis.marks().into_iter().map(|mark| axis.position(mark)).collect();
         assert!(
             marks.len() > 15 && marks.windows(2).all(|pair| (7.0..60.0).contains(&(pair[1] - pair[0]))),
             "{marks:?}"
@@ -266,7 +268,7 @@ mod tests {
     #[test]
     fn equal_values_stand_in_the_middle() {
         let axis = Axis::new(Spread::Linear, 5.0, 5.0, 0.0, 100.0);
-        assert!((axis.place(5.0) - 50.0).abs() < 1e-9);
+        assert!((axis.position(5.0) - 50.0).abs() < 1e-9);
         assert!(!axis.ticks(plain_label).is_empty());
     }
 }

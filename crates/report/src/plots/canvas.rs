@@ -59,7 +59,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// An empty sheet; the description tells what is drawn to readers that cannot see it.
+    /// An empty sheet; the description says what is drawn to readers that cannot see it.
     pub(super) fn new(title: &str, description: &str, width: f64, height: f64) -> Self {
         let (width, height) = (width.round(), height.round());
         let sheet = Sheet::new((width * FINE) as i32, (height * FINE) as i32, PAPER);

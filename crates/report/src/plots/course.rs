@@ -61,8 +61,8 @@ pub struct Course {
 struct Up(Axis);
 
 impl Up {
-    fn place(&self, value: f64) -> f64 {
-        BOTTOM - self.0.place(value)
+    fn position(&self, value: f64) -> f64 {
+        BOTTOM - self.0.position(value)
     }
 }
 
@@ -77,7 +77,7 @@ impl Course {
         canvas.heading(&shortened(&heading, 80), (14.0, 20.0));
         let up = Up(self.up(scale.factor));
         for (value, label) in up.0.ticks_up(plain_label) {
-            let y = up.place(value);
+            let y = up.position(value);
             canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
             canvas.text(&label, (LEFT - 8.0, y), Anchor::End, GREY);
         }
@@ -116,7 +116,7 @@ impl Course {
 
     fn draw_values(&self, canvas: &mut Canvas, up: &Up, factor: f64) {
         let color = PALETTE[0];
-        let at = |index: usize| (self.across(index as f64), up.place(self.values[index] / factor));
+        let at = |index: usize| (self.across(index as f64), up.position(self.values[index] / factor));
         let mut stretch: Vec<(f64, f64)> = Vec::new();
         for index in 0..self.values.len() {
             if self.breaks.contains(&(index, CourseBreak::Frame)) {
@@ -134,7 +134,7 @@ impl Course {
         for index in (0..self.values.len()).filter(|index| *index >= first_of_newest || happens(*index)) {
             let (x, y) = at(index);
             if let Some(interval) = self.intervals[index] {
-                let [low, high] = [interval.low, interval.high].map(|end| up.place(end / factor));
+                let [low, high] = [interval.low, interval.high].map(|end| up.position(end / factor));
                 canvas.line((x, low), (x, high), color, 1.6);
             }
             let title = format!("{}: {}", self.names[index], format::measured(self.unit, self.values[index], None));
@@ -181,9 +181,9 @@ mod tests {
             changes: Vec::new(),
         };
         let up = Up(course.up(1e6));
-        let places: Vec<f64> = up.0.ticks_up(plain_label).iter().map(|(value, _)| up.place(*value)).collect();
-        assert!(places.len() >= 2, "{places:?}");
-        assert!(places.windows(2).all(|pair| pair[1] < pair[0] - 10.0), "larger values stand higher: {places:?}");
-        assert!(places.iter().all(|place| (TOP..=BOTTOM).contains(place)), "{places:?}");
+        let positions: Vec<f64> = up.0.ticks_up(plain_label).iter().map(|(value, _)| up.position(*value)).collect();
+        assert!(positions.len() >= 2, "{positions:?}");
+        assert!(positions.windows(2).all(|pair| pair[1] < pair[0] - 10.0), "larger values stand higher: {positions:?}");
+        assert!(positions.iter().all(|position| (TOP..=BOTTOM).contains(position)), "{positions:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::page::{Reader, absence};
 use base::metric::{self, MetricReference};
 use base::wording::capitalized;
 use judge::results::Cell;
-use record::{Arm, Outcome, Sampled, StoredRun};
+use record::{Outcome, RunKind, Sampled, StoredRun};
 use statistics::density::density;
 use statistics::interval::Estimate;
 use statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
@@ -47,39 +47,39 @@ const LOGARITHMIC_FROM: f64 = 8.0;
 
 /// What is distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum Distributed {
     Latency,
     /// How late queries were begun though somebody was free, in an open loop.
     Lateness,
 }
 
-impl Of {
+impl Distributed {
     pub(super) fn word(self) -> &'static str {
         match self {
-            Of::Latency => "latency",
-            Of::Lateness => "lateness",
+            Distributed::Latency => "latency",
+            Distributed::Lateness => "lateness",
         }
     }
 
     /// Sorted.
     fn samples(self, run: &Sampled<'_>) -> Vec<f64> {
-        /// No clock tells less, and a logarithmic axis has no zero.
+        /// No clock resolves less, and a logarithmic axis has no zero.
         const LEAST_NS: u64 = 10;
         let late = || run.measured.late_ns.iter().skip(run.late_warmup as usize);
         match self {
-            Of::Latency => sorted(&run.durations().collect::<Vec<f64>>()),
-            Of::Lateness => sorted(&late().map(|ns| (*ns).max(LEAST_NS) as f64).collect::<Vec<f64>>()),
+            Distributed::Latency => sorted(&run.durations().collect::<Vec<f64>>()),
+            Distributed::Lateness => sorted(&late().map(|ns| (*ns).max(LEAST_NS) as f64).collect::<Vec<f64>>()),
         }
     }
 
     fn estimate(self, cell: &Cell) -> Option<Estimate> {
-        cell.estimate(&metric::LATENCY).filter(|_| self == Of::Latency)
+        cell.estimate(&metric::LATENCY).filter(|_| self == Distributed::Latency)
     }
 }
 
 /// One row of the figure.
 struct Row<'a> {
-    of: Of,
+    distributed: Distributed,
     name: String,
     cell: &'a Cell,
     color: Color,
@@ -104,9 +104,15 @@ struct Frame {
 }
 
 /// Draws one group.
-pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, file: String) -> Figure {
-    let rows: Vec<Row<'_>> = cells.iter().take(MOST_CELLS).map(|cell| row(drawn, of, cell)).collect();
-    let title = format!("{} of {name}", capitalized(of.word()));
+pub(super) fn draw(
+    drawn: &Drawn<'_, '_>,
+    distributed: Distributed,
+    cells: &[&Cell],
+    name: &str,
+    file: String,
+) -> Figure {
+    let rows: Vec<Row<'_>> = cells.iter().take(MOST_CELLS).map(|cell| row(drawn, distributed, cell)).collect();
+    let title = format!("{} of {name}", capitalized(distributed.word()));
     let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
     let most = MOST_BOXES / rows.len().max(1);
     let label = |row: &Row<'_>| text_width(&shortened(&row.name, 24)).max(text_width(&row.runs(most)));
@@ -118,7 +124,7 @@ pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, f
     let mut canvas = Canvas::new(&title, &described(&rows, scale), WIDTH, height);
     canvas.heading(&shortened(&title, 80), (14.0, 20.0));
     let logarithmic = if spread == Spread::Logarithmic { " (logarithmic)" } else { "" };
-    let unit = format!("{}, {}{logarithmic}", of.word(), scale.unit);
+    let unit = format!("{}, {}{logarithmic}", distributed.word(), scale.unit);
     axis.draw(&mut canvas, (TOP - 8.0, height - BOTTOM), &unit, plain_label);
     draw_baseline(&mut canvas, &rows, &axis, scale, height);
     let points = CURVE_POINTS.min(ALL_CURVE_POINTS / rows.len().max(1));
@@ -128,30 +134,31 @@ pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, f
         row.draw(&mut canvas, &frame, base);
         base += row.height(most);
     }
-    let caption = caption(of, &rows, cells.len(), most);
+    let caption = caption(distributed, &rows, cells.len(), most);
     Figure { svg: canvas.finish(), file, title, caption }
 }
 
-fn row<'a>(drawn: &Drawn<'_, '_>, of: Of, cell: &'a Cell) -> Row<'a> {
-    let completed = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+fn row<'a>(drawn: &Drawn<'_, '_>, distributed: Distributed, cell: &'a Cell) -> Row<'a> {
+    let completed =
+        |run: &&StoredRun| run.cell == cell.id && run.kind == RunKind::Main && run.outcome == Outcome::Completed;
     let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(completed).collect();
     runs.sort_by_key(|run| run.block);
     let (mut samples, mut own_medians, mut run_boxes) = (Vec::new(), Vec::new(), Vec::new());
     // One run after the other is in memory.
-    for of_run in runs.into_iter().filter_map(|run| drawn.samples(run)).map(|run| of.samples(&run)) {
+    for of_run in runs.into_iter().filter_map(|run| drawn.samples(run)).map(|run| distributed.samples(&run)) {
         samples.extend(representatives_sorted(&of_run, SAMPLES_OF_A_RUN));
         own_medians.extend(quantile_sorted(&of_run, 0.5));
         run_boxes.extend(RunBox::of_sorted(&of_run));
     }
-    let mut medians: Vec<f64> = match of {
-        Of::Latency => cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect(),
-        Of::Lateness => own_medians,
+    let mut medians: Vec<f64> = match distributed {
+        Distributed::Latency => cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect(),
+        Distributed::Lateness => own_medians,
     };
     samples.sort_by(f64::total_cmp);
     medians.sort_by(f64::total_cmp);
     let is_baseline = drawn.reader.results.is_baseline(cell);
     Row {
-        of,
+        distributed,
         name: drawn.reader.results.entry(&cell.names),
         cell,
         color: color_of(drawn.reader, cell, is_baseline),
@@ -170,17 +177,17 @@ fn color_of(reader: &Reader<'_>, cell: &Cell, is_baseline: bool) -> Color {
     }
     let results = reader.results;
     let name = results.entry(&cell.names);
-    let mut others: Vec<String> = Vec::new();
+    let mut entries: Vec<String> = Vec::new();
     for other in &results.cells {
         let entry = results.entry(&other.names);
-        if !results.is_baseline(other) && !others.contains(&entry) {
-            others.push(entry.clone());
+        if !results.is_baseline(other) && !entries.contains(&entry) {
+            entries.push(entry.clone());
         }
         if entry == name {
             break;
         }
     }
-    PALETTE[others.len().saturating_sub(1) % PALETTE.len()]
+    PALETTE[entries.len().saturating_sub(1) % PALETTE.len()]
 }
 
 /// From the smallest half percent to the largest 95th percentile, medians included; tails would squeeze all the rest.
@@ -200,8 +207,8 @@ fn range(rows: &[Row<'_>]) -> (Spread, f64, f64) {
 
 fn draw_baseline(canvas: &mut Canvas, rows: &[Row<'_>], axis: &Axis, scale: Scale, height: f64) {
     let baseline = rows.iter().find(|row| row.is_baseline).filter(|_| rows.len() > 1);
-    if let Some(estimate) = baseline.and_then(|row| row.of.estimate(row.cell)) {
-        let x = axis.place(estimate.value / scale.factor);
+    if let Some(estimate) = baseline.and_then(|row| row.distributed.estimate(row.cell)) {
+        let x = axis.position(estimate.value / scale.factor);
         canvas.dashes((x, TOP - 8.0), (x, height - BOTTOM), GREY);
     }
 }
@@ -222,10 +229,10 @@ impl Row<'_> {
 
     fn draw(&self, canvas: &mut Canvas, frame: &Frame, base: f64) {
         let Frame { axis, scale, most, .. } = frame;
-        let label_end = axis.place_left() - 10.0;
+        let label_end = axis.left_end() - 10.0;
         canvas.text(&shortened(&self.name, 24), (label_end, base - 8.0), Anchor::End, INK);
         if let Some(absent) = &self.absent {
-            canvas.text(absent, (axis.place_left() + 12.0, base - 8.0), Anchor::Start, GREY);
+            canvas.text(absent, (axis.left_end() + 12.0, base - 8.0), Anchor::Start, GREY);
             return;
         }
         self.draw_density(canvas, frame, base);
@@ -240,13 +247,13 @@ impl Row<'_> {
             self.run_boxes[index].draw(canvas, axis, scale.factor, y, self.color);
             y += PITCH;
         }
-        let Some(estimate) = self.of.estimate(self.cell) else { return };
+        let Some(estimate) = self.distributed.estimate(self.cell) else { return };
         let below = y + 4.0;
         if let Some(interval) = estimate.interval.filter(|_| self.cell.has_enough_runs()) {
-            let [low, high] = [interval.low, interval.high].map(|bound| axis.place(bound / scale.factor));
+            let [low, high] = [interval.low, interval.high].map(|bound| axis.position(bound / scale.factor));
             canvas.line((low, below), (high, below), INK, 2.0);
         }
-        let x = axis.place(estimate.value / scale.factor);
+        let x = axis.position(estimate.value / scale.factor);
         canvas.line((x, below - 4.0), (x, below + 4.0), INK, 2.0);
     }
 
@@ -259,15 +266,15 @@ impl Row<'_> {
         if peak <= 0.0 {
             // Without spread there is no density; the value stands alone.
             if let Some(value) = even.first() {
-                let x = axis.place_even(*value);
+                let x = axis.position_of_even(*value);
                 canvas.line((x, base), (x, base - HILL), self.color, 2.0);
             }
             return;
         }
-        let inside = |x: f64| x.clamp(axis.place_left(), axis.place_right());
+        let inside = |x: f64| x.clamp(axis.left_end(), axis.right_end());
         let points: Vec<(f64, f64)> = curve
             .iter()
-            .map(|(value, height)| (inside(axis.place_even(*value)), base - height / peak * HILL))
+            .map(|(value, height)| (inside(axis.position_of_even(*value)), base - height / peak * HILL))
             .collect();
         let points = simplified(&points, *most);
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
@@ -281,17 +288,17 @@ impl Row<'_> {
 
 /// The figure in words, for readers that cannot see it.
 fn described(rows: &[Row<'_>], scale: Scale) -> String {
-    let estimates: Vec<_> = rows.iter().filter_map(|row| row.of.estimate(row.cell)).collect();
+    let estimates: Vec<_> = rows.iter().filter_map(|row| row.distributed.estimate(row.cell)).collect();
     let column = format::Column::fit_to(scale, &estimates);
-    let text = |row: &Row<'_>| match row.of.estimate(row.cell) {
+    let text = |row: &Row<'_>| match row.distributed.estimate(row.cell) {
         Some(estimate) => format!("{} {}", row.name, column.value_with_unit(&estimate)),
         None => format!("{} {}", row.name, row.absent.as_deref().unwrap_or_default()),
     };
     rows.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn caption(of: Of, rows: &[Row<'_>], cells: usize, most: usize) -> String {
-    if of == Of::Lateness {
+fn caption(distributed: Distributed, rows: &[Row<'_>], cells: usize, most: usize) -> String {
+    if distributed == Distributed::Lateness {
         return "How long after it was due a query was begun, though somebody was free to serve it. Where the 99th percentile is above 1 % of the bound, or of the latency without one, the run has W_LATE_ISSUE.".to_owned();
     }
     let batched = rows.iter().map(|row| row.cell.iterations).max().unwrap_or(1);

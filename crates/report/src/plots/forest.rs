@@ -113,14 +113,14 @@ impl Forest {
     /// The margin as a band with its name, the axis, and the line of no difference.
     fn draw_frame(&self, canvas: &mut Canvas, axis: &Axis, height: f64) {
         let (top, bottom) = (TOP - 8.0, height - BOTTOM);
-        let [from, to] = [1.0 / (1.0 + self.margin), 1.0 + self.margin].map(|bound| axis.place(bound));
+        let [from, to] = [1.0 / (1.0 + self.margin), 1.0 + self.margin].map(|bound| axis.position(bound));
         canvas.rectangle((from, top), (to, bottom), GREY, 0.16);
         let name = format!("margin {}", format::percent(self.margin));
         let half = text_width(&name) / 2.0;
-        let middle = axis.place(1.0).min(WIDTH - 14.0 - half).max(14.0 + half);
+        let middle = axis.position(1.0).min(WIDTH - 14.0 - half).max(14.0 + half);
         canvas.text(&name, (middle, top - 10.0), Anchor::Middle, GREY);
         axis.draw(canvas, (top, bottom), self.axis, |value| format!("{}x", plain_label(value)));
-        canvas.line((axis.place(1.0), top), (axis.place(1.0), bottom), GREY, 1.2);
+        canvas.line((axis.position(1.0), top), (axis.position(1.0), bottom), GREY, 1.2);
     }
 }
 
@@ -132,17 +132,17 @@ impl Row {
         for ratio in representatives_sorted(&sorted(&self.blocks), most_dots) {
             // What lies beyond the intervals of all rows would squeeze them; the table has its spread.
             if axis.holds(ratio) {
-                canvas.dot((axis.place(ratio), y + 8.0), 1.7, color, 0.45);
+                canvas.dot((axis.position(ratio), y + 8.0), 1.7, color, 0.45);
             }
         }
         if let Some(interval) = self.interval {
-            let [low, high] = [interval.low, interval.high].map(|bound| axis.place(bound));
+            let [low, high] = [interval.low, interval.high].map(|bound| axis.position(bound));
             canvas.line((low, y), (high, y), color, 2.0);
             for end in [low, high] {
                 canvas.line((end, y - 4.0), (end, y + 4.0), color, 1.4);
             }
         }
-        let at = (axis.place(self.ratio), y);
+        let at = (axis.position(self.ratio), y);
         match self.verdict {
             Some(verdict) if verdict.is_difference() => canvas.dot(at, RADIUS, color, 1.0),
             _ => canvas.ring(at, RADIUS, color),

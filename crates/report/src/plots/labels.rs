@@ -1,6 +1,6 @@
-//! Where names stand beside their points so that nothing covers anything else.
+//! Where names are drawn next to their points so that nothing covers anything else.
 //!
-//! Pure geometry: rectangles in points, y downwards. A name that finds no place is left to the table.
+//! Pure geometry: rectangles in points, y downwards. A name without room is left to the table.
 
 use super::canvas::{Anchor, TEXT, text_width};
 
@@ -38,7 +38,7 @@ impl Area {
     }
 }
 
-/// A place for a name.
+/// Where a name may be drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Label {
     /// Where the text is anchored, its middle height.
@@ -57,9 +57,9 @@ const FAR: f64 = 20.0;
 /// Eighths and sixteenths of a turn: right, left, above and below first.
 const DIRECTIONS: [f64; 16] = [0.0, 8.0, 12.0, 4.0, 14.0, 2.0, 10.0, 6.0, 15.0, 1.0, 9.0, 7.0, 13.0, 11.0, 3.0, 5.0];
 
-/// A place for each name beside its point, in order, as near as possible: inside `bounds`, off every obstacle and off the
-/// names before it; `None` for names that find none.
-pub(super) fn place(points: &[((f64, f64), &str)], obstacles: &[Area], bounds: Area) -> Vec<Option<Label>> {
+/// A label for each name next to its point, in order, as near as possible: inside `bounds`, off every obstacle and off the
+/// names before it; `None` for names without room.
+pub(super) fn place_labels(points: &[((f64, f64), &str)], obstacles: &[Area], bounds: Area) -> Vec<Option<Label>> {
     let mut taken = obstacles.to_vec();
     let mut labels = Vec::with_capacity(points.len());
     for (point, text) in points {
@@ -79,7 +79,7 @@ fn candidates((x, y): (f64, f64), text: &str) -> impl Iterator<Item = (Label, Ar
         DIRECTIONS.into_iter().map(move |direction| {
             let angle = direction / 16.0 * std::f64::consts::TAU;
             let (across, down) = (angle.cos(), angle.sin());
-            // A text beside a point begins or ends there; above and below a point it is centred.
+            // A text left or right of a point begins or ends there; above and below a point it is centred.
             let (anchor, left) = match across {
                 across if across > 0.3 => (Anchor::Start, x + across * distance),
                 across if across < -0.3 => (Anchor::End, x + across * distance - width),
@@ -106,19 +106,19 @@ mod tests {
 
     #[test]
     fn a_lone_name_stands_to_the_right() {
-        let labels = place(&[((100.0, 100.0), "int8")], &[], BOUNDS);
+        let labels = place_labels(&[((100.0, 100.0), "int8")], &[], BOUNDS);
         assert_eq!(labels, [Some(Label { at: (109.0, 100.0), anchor: Anchor::Start, is_far: false })]);
     }
 
     #[test]
     fn at_the_right_edge_it_stands_to_the_left() {
-        let labels = place(&[((595.0, 100.0), "int8")], &[], BOUNDS);
+        let labels = place_labels(&[((595.0, 100.0), "int8")], &[], BOUNDS);
         assert_eq!(labels[0].map(|label| label.anchor), Some(Anchor::End));
     }
 
     #[test]
     fn a_name_wider_than_the_sheet_has_no_place() {
-        assert_eq!(place(&[((100.0, 100.0), &"m".repeat(200))], &[], BOUNDS), [None]);
+        assert_eq!(place_labels(&[((100.0, 100.0), &"m".repeat(200))], &[], BOUNDS), [None]);
     }
 
     proptest! {
@@ -126,7 +126,7 @@ mod tests {
         fn names_cover_neither_points_nor_each_other(points in prop::collection::vec((20.0_f64..580.0, 20.0_f64..280.0), 1..16)) {
             let named: Vec<((f64, f64), &str)> = points.iter().map(|point| (*point, "variant-x")).collect();
             let marks: Vec<Area> = points.iter().map(|point| Area::around(*point, 5.0)).collect();
-            let areas: Vec<Area> = place(&named, &marks, BOUNDS).into_iter().flatten().map(|label| {
+            let areas: Vec<Area> = place_labels(&named, &marks, BOUNDS).into_iter().flatten().map(|label| {
                 let width = text_width("variant-x");
                 let left = match label.anchor {
                     Anchor::Start => label.at.0,

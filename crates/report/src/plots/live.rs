@@ -35,7 +35,7 @@ fn figure(reader: &Reader<'_>, group: &[&Cell], drawn: &[Figure]) -> Option<Figu
     let most = rows.iter().flat_map(|(_, arena)| &arena.live).copied().max()? as f64;
     let unit = scale(Unit::Bytes, [most]);
     let height = Axis::from_zero(1.04 * most / unit.factor, 0.0, BOTTOM - TOP);
-    let up = |value: f64| BOTTOM - height.place(value);
+    let up = |value: f64| BOTTOM - height.position(value);
     let title = format!("Memory of activations: {name}");
     let described = rows.iter().map(|(cell, arena)| {
         format!(
@@ -69,8 +69,8 @@ fn figure(reader: &Reader<'_>, group: &[&Cell], drawn: &[Figure]) -> Option<Figu
     );
     for ((_, arena), color) in rows.iter().zip(PALETTE) {
         let last = (arena.live.len() - 1) as f64;
-        let point = |(place, bytes): (usize, &u64)| {
-            let x = LEFT + (WIDTH - 20.0 - LEFT) * place as f64 / last;
+        let point = |(index, bytes): (usize, &u64)| {
+            let x = LEFT + (WIDTH - 20.0 - LEFT) * index as f64 / last;
             (x, up(*bytes as f64 / unit.factor))
         };
         canvas.curve(&arena.live.iter().enumerate().map(point).collect::<Vec<_>>(), color, 1.6);

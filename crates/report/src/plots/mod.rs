@@ -29,14 +29,14 @@ use std::cell::RefCell;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::distribution::Of;
+use self::distribution::Distributed;
 use crate::page::Reader;
 use base::metric::LATENCY;
 use experiment::Axis as PlanAxis;
 use judge::results::{Cell, Results};
 use record::{Sampled, StoredRun};
 
-/// What tells a plot of a report from any other SVG file.
+/// What distinguishes a plot of a report from any other SVG file.
 pub(crate) const MARK: &str = "data-made-by=\"perfrun\"";
 
 /// More groups than these are not drawn: a page of fifty figures is read by nobody.
@@ -49,7 +49,7 @@ pub struct Plots {
     pub speedup: Option<Figure>,
     /// Every comparison over the machines that made it; `None` where there is one machine.
     pub machines: Option<Figure>,
-    /// Identical arms; `None` without a control.
+    /// The A/A comparisons; `None` without one.
     pub control: Option<Figure>,
     /// Two metrics against each other, with the index of the set of cells in what is judged.
     pub tradeoffs: Vec<(usize, Figure)>,
@@ -88,7 +88,7 @@ impl Plots {
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Figure {
-    /// File name beside the Markdown report.
+    /// File name next to the Markdown report.
     pub file: String,
     /// Heading.
     pub title: String,
@@ -164,15 +164,15 @@ fn draw_distributions(drawn: &Drawn<'_, '_>, plots: &mut Plots) {
     groups.retain(|group| group.iter().any(|cell| cell.estimate(&LATENCY).is_some()));
     for group in groups.iter().take(MOST_GROUPS) {
         let name = row_name(drawn.reader, group[0]);
-        let mut draw = |of: Of, cells: &[&Cell]| {
-            let file = unused(&plots.distributions, &format!("{}-{}", of.word(), slug(&name)));
-            plots.distributions.push(distribution::draw(drawn, of, cells, &name, file));
+        let mut draw = |distributed: Distributed, cells: &[&Cell]| {
+            let file = unused(&plots.distributions, &format!("{}-{}", distributed.word(), slug(&name)));
+            plots.distributions.push(distribution::draw(drawn, distributed, cells, &name, file));
         };
-        draw(Of::Latency, group);
+        draw(Distributed::Latency, group);
         let is_open = |cell: &&&Cell| cell.load.as_ref().is_some_and(|load| load.queries.arrivals().is_some());
         let open: Vec<&Cell> = group.iter().filter(is_open).copied().collect();
         if !open.is_empty() {
-            draw(Of::Lateness, &open);
+            draw(Distributed::Lateness, &open);
         }
     }
     if groups.len() > MOST_GROUPS {
@@ -192,10 +192,10 @@ fn explain_once(plots: &mut [Figure]) {
     }
 }
 
-/// The names that tell a row from the others, without those on the compared axis: `mlp, b1`.
+/// The names that distinguish a row from the rest, without those on the compared axis: `mlp, b1`.
 fn row_name(reader: &Reader<'_>, cell: &Cell) -> String {
     let shared = || PlanAxis::ALL.into_iter().filter(|axis| !reader.results.compares(*axis));
-    // Something of the workload is told in any case.
+    // Something of the workload is named in any case.
     let workload = shared().find(|axis| axis.is_workload());
     let axes = shared().filter(|axis| Some(*axis) == workload || reader.has_several(*axis));
     axes.map(|axis| cell.names[axis].as_str()).collect::<Vec<_>>().join(", ")

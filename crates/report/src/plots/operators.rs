@@ -55,26 +55,26 @@ impl Colors {
                 }
             }
         }
-        totals.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        totals.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         Colors(totals.iter().take(PALETTE.len()).map(|(name, _)| (*name).to_owned()).collect())
     }
 
-    fn place(&self, row: &OperatorTime) -> usize {
+    fn part_index(&self, row: &OperatorTime) -> usize {
         let group = row.operator.as_deref().map(operator_group);
         self.0.iter().position(|known| Some(known.as_str()) == group).unwrap_or(self.0.len())
     }
 
     /// Names and colours in the order of the bars.
     fn legend(&self) -> Vec<(&str, Color)> {
-        let own = self.0.iter().map(String::as_str).zip(PALETTE);
-        own.chain([("other operators", GREY), ("outside nodes", PALE)]).collect()
+        let operators = self.0.iter().map(String::as_str).zip(PALETTE);
+        operators.chain([("other operators", GREY), ("outside nodes", PALE)]).collect()
     }
 
     /// The parts of a bar in that order.
     fn parts(&self, profile: &Profile) -> Vec<f64> {
         let mut parts = vec![0.0; self.0.len() + 2];
         for row in &profile.operators {
-            parts[self.place(row)] += row.time.map_or(0.0, |time| time.value.max(0.0));
+            parts[self.part_index(row)] += row.time.map_or(0.0, |time| time.value.max(0.0));
         }
         parts[self.0.len() + 1] = profile.between.map_or(0.0, |between| between.value.max(0.0));
         parts
@@ -91,8 +91,8 @@ fn figure(reader: &Reader<'_>, group: &[(&Cell, &Profile)], name: &str, file: St
     let unit = scale(Unit::Nanoseconds, [most]);
     let names = rows.iter().map(|(name, _)| text_width(&shortened(name, MOST_LETTERS))).fold(0.0, f64::max);
     let axis = Axis::from_zero(1.02 * most / unit.factor, names + 30.0, WIDTH - 24.0);
-    let is_drawn = |place: usize| rows.iter().any(|(_, parts)| parts[place] > 0.0);
-    let legend = colors.legend().into_iter().enumerate().filter(|(place, _)| is_drawn(*place));
+    let is_drawn = |index: usize| rows.iter().any(|(_, parts)| parts[index] > 0.0);
+    let legend = colors.legend().into_iter().enumerate().filter(|(index, _)| is_drawn(*index));
     let legend: Vec<(&str, Color)> = legend.map(|(_, entry)| entry).collect();
     let lines = lines_of_legend(&legend);
     let top = TOP + LEGEND * lines.len() as f64;
@@ -116,7 +116,7 @@ fn figure(reader: &Reader<'_>, group: &[(&Cell, &Profile)], name: &str, file: St
         for (part, (operator, color)) in parts.iter().zip(colors.legend()) {
             let to = from + part / unit.factor;
             let said = format!("{operator}: {} {}", plain_label(part / unit.factor), unit.unit);
-            canvas.named_rectangle((axis.place(from), y - 9.0), (axis.place(to), y + 9.0), color, &said);
+            canvas.named_rectangle((axis.position(from), y - 9.0), (axis.position(to), y + 9.0), color, &said);
             from = to;
         }
     }
@@ -131,7 +131,7 @@ fn described(name: &str, parts: &[f64], colors: &Colors) -> String {
     format!("{name}: {}", shares.collect::<Vec<_>>().join(", "))
 }
 
-/// The entries of a legend with their places, in as many lines as they need.
+/// The entries of a legend with their positions, in as many lines as they need.
 fn lines_of_legend(legend: &[(&str, Color)]) -> Vec<Vec<(f64, String, Color)>> {
     let mut lines: Vec<Vec<(f64, String, Color)>> = vec![Vec::new()];
     let mut at = 14.0;

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
-use super::labels::{Area, Label, place};
+use super::labels::{Area, Label, place_labels};
 use super::{Figure, slug, unused};
 use crate::format::{self, Column, shown_interval};
 use crate::page::{Reader, name_among};
@@ -27,7 +27,7 @@ const MOST_NAMED: usize = 24;
 /// Longer names lose their middle.
 const MOST_LETTERS: usize = 28;
 
-/// Share of an axis beyond the outermost points, beside what every axis has.
+/// Share of an axis beyond the outermost points, in addition to what every axis has.
 const ROOM: f64 = 0.03;
 
 /// Radius of a point.
@@ -38,26 +38,26 @@ pub(super) fn draw(reader: &Reader<'_>) -> Vec<(usize, Figure)> {
     let mut plots: Vec<(usize, Figure)> = Vec::new();
     let open = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.is_open);
     for (index, tradeoff) in open.take(MOST_FIGURES) {
-        // Of more than two metrics the first two are drawn; the places are by all of them.
-        let [across, up, ref others @ ..] = tradeoff.metrics[..] else { continue };
+        // Of more than two metrics the first two are drawn; the frontier is by all of them.
+        let [across, up, ref undrawn @ ..] = tradeoff.metrics[..] else { continue };
         let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(point.cell)).collect();
-        let place = reader.place_of(cells.iter().copied());
+        let shared = reader.shared_names(cells.iter().copied());
         let drawn: Vec<Figure> = plots.iter().map(|(_, plot)| plot.clone()).collect();
-        let file = unused(&drawn, &format!("tradeoff-{}", slug(&place)));
-        let of = if place.is_empty() { String::new() } else { format!(": {place}") };
-        let title = format!("{} against {}{of}", capitalized(&across.title()), up.title());
+        let file = unused(&drawn, &format!("tradeoff-{}", slug(&shared)));
+        let suffix = if shared.is_empty() { String::new() } else { format!(": {shared}") };
+        let title = format!("{} against {}{suffix}", capitalized(&across.title()), up.title());
         let svg = Scatter::new(reader, tradeoff, &cells, across, up).draw(&title).finish();
-        let caption = if plots.is_empty() { caption(others) } else { String::new() };
+        let caption = if plots.is_empty() { caption(undrawn) } else { String::new() };
         plots.push((index, Figure { file, title, caption, svg }));
     }
     plots
 }
 
-fn caption(others: &[MetricReference]) -> String {
-    let (number, by) = match others {
+fn caption(undrawn: &[MetricReference]) -> String {
+    let (number, by) = match undrawn {
         [] => ("both", String::new()),
         _ => {
-            let names: Vec<String> = others.iter().map(MetricReference::title).collect();
+            let names: Vec<String> = undrawn.iter().map(MetricReference::title).collect();
             (
                 "all",
                 format!(
@@ -114,8 +114,8 @@ impl Scale {
         Scale { metric, column, axis: Axis::new(spread, low, high, 0.0, length) }
     }
 
-    fn place(&self, value: f64) -> f64 {
-        self.axis.place(value / self.column.scale.factor)
+    fn position(&self, value: f64) -> f64 {
+        self.axis.position(value / self.column.scale.factor)
     }
 
     /// `latency, ms (left is better)`.
@@ -149,10 +149,10 @@ impl<'a> Scatter<'a> {
         let up = Scale::new(up, &column(|(_, _, up)| *up), BOTTOM - TOP);
         let mark = |(point, x, y): &(&'a Point, Estimate, Estimate)| Mark {
             point,
-            name: shortened(&cell(point).map(|own| name_among(cells, own)).unwrap_or_default(), MOST_LETTERS),
+            name: shortened(&cell(point).map(|cell| name_among(cells, cell)).unwrap_or_default(), MOST_LETTERS),
             across: *x,
             up: *y,
-            at: (LEFT + across.place(x.value), BOTTOM - up.place(y.value)),
+            at: (LEFT + across.position(x.value), BOTTOM - up.position(y.value)),
         };
         Scatter { marks: values.iter().map(mark).collect(), across, up }
     }
@@ -191,7 +191,7 @@ impl<'a> Scatter<'a> {
         let across = self.across.axis.shifted(LEFT);
         across.draw(canvas, (TOP, BOTTOM), &self.across.name(["left", "right"]), plain_label);
         for (value, text) in self.up.axis.ticks_up(plain_label) {
-            let y = BOTTOM - self.up.axis.place(value);
+            let y = BOTTOM - self.up.axis.position(value);
             canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
             canvas.text(&text, (LEFT - 8.0, y), Anchor::End, INK);
         }
@@ -226,17 +226,17 @@ impl<'a> Scatter<'a> {
                 if scale.metric.metric.direction == Direction::HigherIsBetter { -value } else { value }
             })
         };
-        let own = oriented(mark);
-        !self.marks.iter().map(oriented).any(|other| other[0] <= own[0] && other[1] <= own[1] && other != own)
+        let this = oriented(mark);
+        !self.marks.iter().map(oriented).any(|other| other[0] <= this[0] && other[1] <= this[1] && other != this)
     }
 
     fn bars(&self, mark: &Mark<'_>) -> Vec<((f64, f64), (f64, f64))> {
         let across = shown_interval(&mark.across).map(|interval| {
-            let [low, high] = [interval.low, interval.high].map(|bound| LEFT + self.across.place(bound));
+            let [low, high] = [interval.low, interval.high].map(|bound| LEFT + self.across.position(bound));
             ((low, mark.at.1), (high, mark.at.1))
         });
         let up = shown_interval(&mark.up).map(|interval| {
-            let [low, high] = [interval.low, interval.high].map(|bound| BOTTOM - self.up.place(bound));
+            let [low, high] = [interval.low, interval.high].map(|bound| BOTTOM - self.up.position(bound));
             ((mark.at.0, low), (mark.at.0, high))
         });
         across.into_iter().chain(up).collect()
@@ -248,7 +248,7 @@ impl<'a> Scatter<'a> {
         }
     }
 
-    /// Names beside their points, those of the frontier first; what finds no place is in the table.
+    /// Names next to their points, those of the frontier first; names without room are in the table.
     fn draw_names(&self, canvas: &mut Canvas) {
         let mut named: Vec<&Mark<'_>> = self.marks.iter().filter(|mark| self.is_named(mark)).collect();
         named.sort_by_key(|mark| mark.is_dominated());
@@ -257,7 +257,7 @@ impl<'a> Scatter<'a> {
         obstacles.extend(self.steps().into_iter().map(|(from, to)| Area::along(from, to)));
         let points: Vec<((f64, f64), &str)> = named.iter().map(|mark| (mark.at, mark.name.as_str())).collect();
         let bounds = Area { left: LEFT + 2.0, top: TOP - 8.0, right: RIGHT, bottom: BOTTOM - 2.0 };
-        for (mark, label) in named.iter().zip(place(&points, &obstacles, bounds)) {
+        for (mark, label) in named.iter().zip(place_labels(&points, &obstacles, bounds)) {
             let Some(label) = label else { continue };
             if label.is_far {
                 canvas.line(mark.at, end_of(&label, mark.at), GREY, 0.6);

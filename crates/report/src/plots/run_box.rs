@@ -1,7 +1,7 @@
 //! One run as a thin lens: where its middle half lies, where all but its extremes lie, and its median.
 //!
 //! The boxes of one cell below each other, in the order of blocks, show at a glance what a pooled density hides: runs that
-//! fall into two kinds, one run apart from the others, a machine that changes from run to run.
+//! fall into two kinds, one run apart from the rest, a machine that changes from run to run.
 
 use super::axis::Axis;
 use super::canvas::{Canvas, Color, INK};
@@ -26,7 +26,7 @@ impl RunBox {
 
     /// The box in values that are divided by `factor`, its middle at `y`; what leaves the axis ends at its edge.
     pub(super) fn draw(&self, canvas: &mut Canvas, axis: &Axis, factor: f64, y: f64, color: Color) {
-        let inside = |value: f64| axis.place(value / factor).clamp(axis.place_left(), axis.place_right());
+        let inside = |value: f64| axis.position(value / factor).clamp(axis.left_end(), axis.right_end());
         let [least, low, middle, high, most] = self.0.map(inside);
         let (above, below) = (y - HALF, y + HALF);
         let lens = [(least, y), (low, above), (high, above), (most, y), (high, below), (low, below), (least, y)];

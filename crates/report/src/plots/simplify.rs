@@ -34,7 +34,7 @@ fn within(curve: &[Point], tolerance: f64) -> Vec<Point> {
     curve.iter().zip(kept).filter(|(_, kept)| *kept).map(|(point, _)| *point).collect()
 }
 
-/// Distance of a point from the line through two others, or from their place if they coincide.
+/// Distance of a point from the line through two other points, or from these if they coincide.
 fn distance(point: Point, from: Point, to: Point) -> f64 {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.hypot(dy);

@@ -63,13 +63,13 @@ pub(super) fn draw_controls(reader: &Reader<'_>) -> Option<Figure> {
     let judged = reader.results.controls.iter().filter(|control| control.interval().is_some());
     let controls: Vec<&Control> = judged.take(MOST_CONTROLS).collect();
     let margin = controls.first()?.margin;
-    let rows = controls.iter().map(|control| doubled(reader, control)).collect();
+    let rows = controls.iter().map(|control| row_of_control(reader, control)).collect();
     let file = "control.svg".to_owned();
-    let title = if controls.len() == 1 { "Control: two identical arms" } else { "Controls: identical arms" }.to_owned();
-    let axis = "identical arms: 1 but for noise (logarithmic)";
+    let title = if controls.len() == 1 { "Control: A/A comparison" } else { "Controls: A/A comparisons" }.to_owned();
+    let axis = "ratio of the two sides: 1 but for noise (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.svg();
     let caption = format!(
-        "The same cell measured as two identical arms in the same blocks. Bar: the ratio with its interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
+        "The same cell measured twice in the same blocks, as if it were two cells. Bar: the ratio with its interval; small dots: each block. Within the shaded margin of {} the two sides are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
         format::percent(margin)
     );
     Some(Figure { svg, file, title, caption })
@@ -82,7 +82,7 @@ fn compared(reader: &Reader<'_>, row: &Comparison) -> Option<Row> {
         true => log_ratios(&baseline.runs, &cell.runs, metric),
         false => slice_ratios(baseline, cell),
     };
-    // The reason why nothing is claimed stands in the table; here it would take the axis' place.
+    // The reason why nothing is claimed stands in the table; here it would need the room of the axis.
     let words = match row.withheld() {
         Some(_) => {
             format!("{} {}", format::judged_ratio(row.ratio, row.interval(), row.margin), format::verdict_of(row))
@@ -101,9 +101,9 @@ fn compared(reader: &Reader<'_>, row: &Comparison) -> Option<Row> {
     })
 }
 
-fn doubled(reader: &Reader<'_>, control: &Control) -> Row {
-    let own = reader.cell(control.cell).map(|cell| &cell.runs);
-    let other = if control.twin_runs.is_empty() { own } else { Some(&control.twin_runs) };
+fn row_of_control(reader: &Reader<'_>, control: &Control) -> Row {
+    let cell_runs = reader.cell(control.cell).map(|cell| &cell.runs);
+    let other = if control.second_runs.is_empty() { cell_runs } else { Some(&control.second_runs) };
     let logs = other.map(|other| log_ratios(other, &control.runs, MetricReference::LATENCY)).unwrap_or_default();
     let word = match control.outcome {
         ControlOutcome::Failed => "failed".to_owned(),
@@ -138,7 +138,7 @@ fn log_ratios(from: &Runs, to: &Runs, metric: MetricReference) -> Vec<f64> {
     positive.map(|(value, base)| sign * (value.ln() - base.ln())).collect()
 }
 
-/// The same for arms that ran at the same time: the median over the slices of each block.
+/// The same for two cells that ran at the same time: the median over the slices of each block.
 fn slice_ratios(from: &Cell, to: &Cell) -> Vec<f64> {
     let slices = |cell: &Cell| -> BTreeMap<u64, Vec<Vec<f64>>> {
         let blocks = cell.runs.get("block").cloned().unwrap_or_default().into_iter().flatten();
@@ -146,8 +146,8 @@ fn slice_ratios(from: &Cell, to: &Cell) -> Vec<f64> {
         blocks.map(|block| block as u64).zip(cell.slices.iter().map(each)).collect()
     };
     let base = slices(from);
-    let pairs = slices(to).into_iter().filter_map(|(block, own)| Some((base.get(&block)?.clone(), own)));
-    pairs.filter_map(|(base, own)| paired_slice_ratio(&base, &own)).collect()
+    let pairs = slices(to).into_iter().filter_map(|(block, candidate)| Some((base.get(&block)?.clone(), candidate)));
+    pairs.filter_map(|(base, candidate)| paired_slice_ratio(&base, &candidate)).collect()
 }
 
 /// Speed-ups of blocks: a positive log ratio is worse.

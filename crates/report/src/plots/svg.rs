@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write as _};
 
 use base::printable::printable_line;
 
-/// A place on the sheet in drawing units, from the upper left corner.
+/// A point on the sheet in drawing units, from the upper left corner.
 pub(super) type At = (i32, i32);
 
 /// Red, green and blue.
@@ -64,10 +64,10 @@ impl Sheet {
         self.elements.push_str(if target.is_some() { "</a>\n" } else { "</g>\n" });
     }
 
-    pub(super) fn rectangle(&mut self, one: At, other: At, fill: Color, opacity: f64) {
-        let (one, other) = (self.inside(one), self.inside(other));
-        let (x, y) = (one.0.min(other.0), one.1.min(other.1));
-        let (width, height) = (one.0.max(other.0) - x, one.1.max(other.1) - y);
+    pub(super) fn rectangle(&mut self, corner: At, opposite: At, fill: Color, opacity: f64) {
+        let (corner, opposite) = (self.inside(corner), self.inside(opposite));
+        let (x, y) = (corner.0.min(opposite.0), corner.1.min(opposite.1));
+        let (width, height) = (corner.0.max(opposite.0) - x, corner.1.max(opposite.1) - y);
         let seen = Opacity(opacity);
         self.draw(
             opacity,

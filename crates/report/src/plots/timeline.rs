@@ -11,7 +11,7 @@ use crate::format::{self, Scale};
 use base::code::{self, Severity};
 use base::metric;
 use judge::results::Cell;
-use record::{Arm, Outcome, Sampled, StoredRun};
+use record::{Outcome, RunKind, Sampled, StoredRun};
 use statistics::quantile::{median, quantile_sorted, sorted};
 
 const WIDTH: f64 = 760.0;
@@ -21,7 +21,7 @@ const PANEL: f64 = 44.0;
 const GAP: f64 = 17.0;
 const BOTTOM: f64 = 48.0;
 
-/// Cells that are drawn; the warnings of the others are in the table.
+/// Cells that are drawn; the warnings of the rest are in the table.
 const MOST_CELLS: usize = 3;
 
 /// Runs of a cell that are drawn.
@@ -56,7 +56,7 @@ fn chosen<'a>(drawn: &Drawn<'_, 'a>) -> Vec<&'a Cell> {
     let mut ranked: Vec<(u64, f64, &Cell)> =
         measured.map(|cell| (flags(cell), width(cell).unwrap_or(0.0), cell)).collect();
     // The sort keeps the order of the plan.
-    ranked.sort_by(|one, other| other.0.cmp(&one.0).then(other.1.total_cmp(&one.1)));
+    ranked.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
     let flagged = ranked.iter().filter(|(flags, _, _)| *flags > 0).count();
     ranked.into_iter().take(flagged.clamp(1, MOST_CELLS)).map(|(_, _, cell)| cell).collect()
 }
@@ -85,7 +85,7 @@ impl Track {
         let codes = match grave(run, cell).as_slice() {
             [] => String::new(),
             [code] => (*code).to_owned(),
-            [code, others @ ..] => format!("{code} +{}", others.len()),
+            [code, more @ ..] => format!("{code} +{}", more.len()),
         };
         Track {
             name: format!("run {}", run.run + 1),
@@ -119,7 +119,8 @@ fn grave<'a>(run: &'a StoredRun, cell: &Cell) -> Vec<&'a str> {
 }
 
 fn tracks(drawn: &Drawn<'_, '_>, cell: &Cell) -> Vec<Track> {
-    let is_shown = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let is_shown =
+        |run: &&StoredRun| run.cell == cell.id && run.kind == RunKind::Main && run.outcome == Outcome::Completed;
     let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(is_shown).collect();
     runs.sort_by_key(|run| run.block);
     let flagged: Vec<&StoredRun> = runs.iter().copied().filter(|run| !grave(run, cell).is_empty()).collect();
@@ -217,13 +218,13 @@ impl Panel<'_> {
         self.top + PANEL * (1.0 - share.clamp(0.0, 1.0))
     }
 
-    fn place(&self, time: f64) -> f64 {
-        self.axis.place(time * self.time)
+    fn position(&self, time: f64) -> f64 {
+        self.axis.position(time * self.time)
     }
 
     fn draw(&self, canvas: &mut Canvas, track: &Track) {
         let shade = |canvas: &mut Canvas, from: f64, to: f64, color: Color, opacity: f64| {
-            canvas.rectangle((self.place(from), self.top), (self.place(to), self.top + PANEL), color, opacity);
+            canvas.rectangle((self.position(from), self.top), (self.position(to), self.top + PANEL), color, opacity);
         };
         let (warm, late) = (track.time_at(track.warmup), track.time_at(track.warmup + track.late));
         if track.warmup > 0 {
@@ -233,7 +234,7 @@ impl Panel<'_> {
             shade(canvas, warm, late, LATE, 0.35);
         }
         let points = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            points.iter().map(|(time, value)| (self.place(*time), self.height(*value))).collect()
+            points.iter().map(|(time, value)| (self.position(*time), self.height(*value))).collect()
         };
         if track.points.len() <= 2 * SPANS {
             canvas.curve(&points(&track.points), PALETTE[0], 1.2);
@@ -261,7 +262,7 @@ fn band(points: &[(f64, f64)]) -> Vec<Span> {
     let end = points.last().map_or(0.0, |(time, _)| *time).max(f64::MIN_POSITIVE);
     let span_of = |point: &(f64, f64)| ((point.0 / end * SPANS as f64) as usize).min(SPANS - 1);
     points
-        .chunk_by(|one, other| span_of(one) == span_of(other))
+        .chunk_by(|a, b| span_of(a) == span_of(b))
         .filter_map(|span| {
             let values = sorted(&span.iter().map(|point| point.1).collect::<Vec<_>>());
             let time = (span.first()?.0 + span.last()?.0) / 2.0;

@@ -94,25 +94,25 @@ const VARIED: [Varied; 3] = [
     },
 ];
 
-/// What one line joins: its name, and the value at each place.
+/// What one line joins: its name, and the value at each position.
 struct Line {
     name: String,
     points: Vec<(f64, Estimate)>,
     knee: Option<f64>,
 }
 
-/// One figure for each model and device, and whatever else is varied beside it and what is compared.
+/// One figure for each model and device, and for each value of whatever else is varied and not compared.
 pub(super) fn draw(reader: &Reader<'_>) -> Vec<Figure> {
     let mut plots: Vec<Figure> = Vec::new();
     let differs = |line: &Line| line.points.windows(2).any(|pair| pair[0].0 != pair[1].0);
     for varied in &VARIED {
         let figures = lines(reader, varied).into_iter().filter(|(_, lines)| lines.iter().any(differs));
-        for (place, lines) in figures.take(MOST_FIGURES) {
-            let title = match place.as_str() {
+        for (shared, lines) in figures.take(MOST_FIGURES) {
+            let title = match shared.as_str() {
                 "" => varied.title.to_owned(),
-                place => format!("{}: {place}", varied.title),
+                shared => format!("{}: {shared}", varied.title),
             };
-            let file = unused(&plots, slug(&format!("{}-{place}", varied.stem)).as_str());
+            let file = unused(&plots, slug(&format!("{}-{shared}", varied.stem)).as_str());
             let svg = figure(&title, varied, &lines, bound(reader, varied));
             plots.push(Figure { file, svg, title, caption: caption(varied, lines.len()) });
         }
@@ -138,9 +138,9 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
     for cell in &reader.results.cells {
         let input = Dimensions::of(reader, cell);
         let Some((at, values)) = (varied.points)(cell, &input) else { continue };
-        let (place, name) = names(reader, cell, &input);
-        let index = figures.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
-            figures.push((place, Vec::new()));
+        let (shared, name) = names(reader, cell, &input);
+        let index = figures.iter().position(|(known, _)| *known == shared).unwrap_or_else(|| {
+            figures.push((shared, Vec::new()));
             figures.len() - 1
         });
         for (more, value) in values {
@@ -162,7 +162,7 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
         }
     }
     for (_, lines) in &mut figures {
-        lines.iter_mut().for_each(|line| line.points.sort_by(|one, other| one.0.total_cmp(&other.0)));
+        lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
     }
     figures
 }
@@ -170,7 +170,7 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
 /// What is stored about the input of a cell.
 struct Dimensions {
     batch: Option<u64>,
-    others: BTreeMap<String, u64>,
+    other_sizes: BTreeMap<String, u64>,
     has_shapes: bool,
 }
 
@@ -179,42 +179,43 @@ impl Dimensions {
         let rows = reader.results.provenance.frame.get("inputs").and_then(|inputs| inputs.as_array());
         let row = rows.into_iter().flatten().find(|row| row["name"] == cell.names.input());
         let sizes = row.and_then(|row| row["dimensions"].as_object()).into_iter().flatten();
-        let mut others: BTreeMap<String, u64> =
+        let mut other_sizes: BTreeMap<String, u64> =
             sizes.filter_map(|(name, size)| Some((name.clone(), size.as_u64()?))).collect();
         let has_shapes = row.and_then(|row| row["shapes"].as_object()).is_some_and(|shapes| !shapes.is_empty());
-        let batch = batch_among(others.keys().map(String::as_str)).map(str::to_owned);
-        Dimensions { batch: batch.and_then(|batch| others.remove(&batch)), others, has_shapes }
+        let batch = batch_among(other_sizes.keys().map(String::as_str)).map(str::to_owned);
+        Dimensions { batch: batch.and_then(|batch| other_sizes.remove(&batch)), other_sizes, has_shapes }
     }
 }
 
 /// What a figure is called, and the line of it that a cell is on.
 fn names(reader: &Reader<'_>, cell: &Cell, input: &Dimensions) -> (String, String) {
     let is_line = |axis: PlanAxis| reader.results.compares(axis) || axis.is_compared_first();
-    let told = || PlanAxis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && reader.is_told(*axis));
-    let mut place: Vec<String> = told().filter(|axis| !is_line(*axis)).map(|axis| cell.names[axis].clone()).collect();
+    let axes = || PlanAxis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && reader.is_shown(*axis));
+    let mut shared: Vec<String> = axes().filter(|axis| !is_line(*axis)).map(|axis| cell.names[axis].clone()).collect();
     if cell.load.is_some() {
-        place.extend(input.batch.map(|batch| format!("batch {batch}")));
+        shared.extend(input.batch.map(|batch| format!("batch {batch}")));
     }
-    place.extend(input.others.iter().map(|(name, size)| format!("{name} {size}")));
-    let line: Vec<&str> = told().filter(|axis| is_line(*axis)).map(|axis| cell.names[axis].as_str()).collect();
-    (place.join(", "), line.join(", "))
+    shared.extend(input.other_sizes.iter().map(|(name, size)| format!("{name} {size}")));
+    let line: Vec<&str> = axes().filter(|axis| is_line(*axis)).map(|axis| cell.names[axis].as_str()).collect();
+    (shared.join(", "), line.join(", "))
 }
 
 fn figure(title: &str, varied: &Varied, lines: &[Line], bound: Option<LatencyBound>) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
     let column = Column::fit(varied.unit, points().map(|(_, rate)| rate));
     let factor = column.scale.factor;
-    let places: Vec<f64> = {
-        let mut places: Vec<f64> = points().map(|(at, _)| *at).collect();
-        places.sort_by(f64::total_cmp);
-        places.dedup();
-        places
+    let positions: Vec<f64> = {
+        let mut positions: Vec<f64> = points().map(|(at, _)| *at).collect();
+        positions.sort_by(f64::total_cmp);
+        positions.dedup();
+        positions
     };
-    let [first, last] = [places.first(), places.last()].map(|at| at.copied().unwrap_or(1.0).max(f64::MIN_POSITIVE));
+    let [first, last] =
+        [positions.first(), positions.last()].map(|at| at.copied().unwrap_or(1.0).max(f64::MIN_POSITIVE));
     let across = Axis::new(Spread::Logarithmic, first, last, LEFT, RIGHT);
     let limit = bound.map(|bound| Estimate { value: bound.limit.0 as f64, interval: None, n: 1, confidence: 0.95 });
     let up = up(points().map(|(_, rate)| rate).chain(&limit), factor);
-    let place = |at: f64, rate: f64| (across.place(at), BOTTOM - up.place(rate / factor));
+    let point_at = |at: f64, rate: f64| (across.position(at), BOTTOM - up.position(rate / factor));
     let described = |line: &Line| {
         let values =
             line.points.iter().map(|(at, rate)| format!("{}: {}", plain_label(*at), column.value_with_unit(rate)));
@@ -225,19 +226,19 @@ fn figure(title: &str, varied: &Varied, lines: &[Line], bound: Option<LatencyBou
     canvas.heading(&shortened(title, 80), (14.0, 20.0));
     draw_legend(&mut canvas, lines);
     for (value, label) in up.ticks_up(plain_label) {
-        let y = BOTTOM - up.place(value);
+        let y = BOTTOM - up.position(value);
         canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
         canvas.text(&label, (LEFT - 8.0, y), Anchor::End, INK);
     }
-    draw_places(&mut canvas, &across, &places, varied.across);
+    draw_positions(&mut canvas, &across, &positions, varied.across);
     let name = column.heading(varied.up) + if up.is_logarithmic() { " (logarithmic)" } else { "" };
     canvas.text(&name, (14.0, TOP - 12.0), Anchor::Start, GREY);
     for (line, color) in lines.iter().zip(PALETTE) {
-        let curve: Vec<(f64, f64)> = line.points.iter().map(|(at, rate)| place(*at, rate.value)).collect();
+        let curve: Vec<(f64, f64)> = line.points.iter().map(|(at, rate)| point_at(*at, rate.value)).collect();
         canvas.curve(&curve, color, 1.6);
         for ((from, rate), at) in line.points.iter().zip(curve) {
             if let Some(interval) = shown_interval(rate) {
-                let [low, high] = [interval.low, interval.high].map(|end| place(*from, end));
+                let [low, high] = [interval.low, interval.high].map(|end| point_at(*from, end));
                 canvas.line((low.0, low.1.min(BOTTOM)), high, color, 1.4);
             }
             canvas.dot(at, 3.6, color, 1.0);
@@ -247,7 +248,7 @@ fn figure(title: &str, varied: &Varied, lines: &[Line], bound: Option<LatencyBou
         }
     }
     if let Some(bound) = bound {
-        let y = BOTTOM - up.place(bound.limit.0 as f64 / factor);
+        let y = BOTTOM - up.position(bound.limit.0 as f64 / factor);
         canvas.dashes((LEFT, y), (RIGHT, y), INK);
         let text = format!("{} {}", bound.statistic().name(), amount(Unit::Nanoseconds, bound.limit.0 as f64));
         canvas.text(&text, (RIGHT, y - TEXT * 0.7), Anchor::End, INK);
@@ -268,11 +269,11 @@ fn up<'a>(rates: impl Iterator<Item = &'a Estimate>, factor: f64) -> Axis {
     }
 }
 
-/// Every place has its line; labels that would touch the one before are left out.
-fn draw_places(canvas: &mut Canvas, across: &Axis, places: &[f64], title: &str) {
+/// Every position has its line; labels that would touch the one before are left out.
+fn draw_positions(canvas: &mut Canvas, across: &Axis, positions: &[f64], title: &str) {
     let mut free_from = f64::NEG_INFINITY;
-    for at in places {
-        let (x, label) = (across.place(*at), amount(Unit::Number, *at));
+    for at in positions {
+        let (x, label) = (across.position(*at), amount(Unit::Number, *at));
         canvas.line((x, TOP), (x, BOTTOM), PALE, 1.0);
         if x - text_width(&label) / 2.0 >= free_from {
             canvas.text(&label, (x, BOTTOM + TEXT), Anchor::Middle, INK);
@@ -309,9 +310,9 @@ mod tests {
     fn rates_stand_from_zero_unless_they_are_far_apart() {
         let rate = |value: f64| Estimate { value, interval: None, n: 5, confidence: 0.95 };
         let near = [rate(100.0), rate(300.0)];
-        assert_eq!(up(near.iter(), 1.0).place(0.0), 0.0);
+        assert_eq!(up(near.iter(), 1.0).position(0.0), 0.0);
         let far = [rate(1.0), rate(300.0)];
-        assert!(up(far.iter(), 1.0).place(1.0) > 0.0);
+        assert!(up(far.iter(), 1.0).position(1.0) > 0.0);
     }
 
     #[test]

@@ -30,22 +30,27 @@ struct Section {
 /// What every figure shows; said once below the last one.
 const CAPTION: &str = "Each dot: the value at a commit, with its 95 % interval and a link to that report. Solid line: the machine or a setting changed, so the sides cannot be compared; dashed: the model, runtime or specification changed.";
 
-pub(super) fn page(of: &Histories<'_>, site: &Site<'_>) -> Page {
-    let newest = of.known.points.last();
+pub(super) fn page(experiment: &Histories<'_>, site: &Site<'_>) -> Page {
+    let newest = experiment.known.points.last();
     Page {
-        name: of.known.name.clone(),
+        name: experiment.known.name.clone(),
         question: newest.and_then(|point| point.results.description.clone()),
         facts: newest.map(|point| facts(point, site)).unwrap_or_default(),
-        metrics: of.histories.iter().filter(|history| !history.series.is_empty()).map(|it| section(it, of)).collect(),
-        points: points(of),
+        metrics: experiment
+            .histories
+            .iter()
+            .filter(|history| !history.series.is_empty())
+            .map(|it| section(it, experiment))
+            .collect(),
+        points: points(experiment),
         perfrun: env!("CARGO_PKG_VERSION"),
     }
 }
 
-fn section(history: &History, of: &Histories<'_>) -> Section {
+fn section(history: &History, experiment: &Histories<'_>) -> Section {
     let link = |point: &PointSeen| {
-        let place = history.points.iter().position(|known| std::ptr::eq(known, point));
-        place.and_then(|place| of.files.get(place).cloned()).unwrap_or_default()
+        let index = history.points.iter().position(|known| std::ptr::eq(known, point));
+        index.and_then(|index| experiment.files.get(index).cloned()).unwrap_or_default()
     };
     let anchor = |index: usize| format!("{}-{index}", history.metric.column());
     let lines = history::lines(history);
@@ -92,8 +97,8 @@ fn cells(history: &History, lines: &[Line], anchor: &dyn Fn(usize) -> String) ->
 }
 
 /// Everything that was measured, the newest first.
-fn points(of: &Histories<'_>) -> Table {
-    let points = &of.known.points;
+fn points(experiment: &Histories<'_>) -> Table {
+    let points = &experiment.known.points;
     let row = |index: usize| {
         let point = &points[index];
         let results = &point.results;
@@ -101,7 +106,7 @@ fn points(of: &Histories<'_>) -> Table {
         let differ: Changes = before.map(|before| changes(&before.provenance, &results.provenance)).unwrap_or_default();
         let machine = results.provenance.machine.clone();
         let cells = vec![
-            TableCell::text(point.name.clone()).to(of.files[index].clone()),
+            TableCell::text(point.name.clone()).to(experiment.files[index].clone()),
             TableCell::text(day(results)),
             TableCell::text(machine),
             results.detectable_effect.grade.map_or_else(TableCell::nothing, |grade| TableCell::text(grade.letter())),

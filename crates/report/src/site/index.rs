@@ -17,30 +17,30 @@ pub(super) fn page(site: &Site<'_>) -> Page {
         TableColumn::text("experiment"),
         TableColumn::text("question"),
         TableColumn::number("cells"),
-        TableColumn::number("commits").of("reports that were measured"),
+        TableColumn::number("commits").meaning("reports that were measured"),
         TableColumn::text("measured"),
         TableColumn::text("machine"),
-        TableColumn::text("grade").of("how quiet the machine was: A to D"),
-        TableColumn::text("course").of("the cell that changed last, oldest to newest"),
-        TableColumn::text("last change").of("of any cell, with the commits between which it lies"),
+        TableColumn::text("grade").meaning("how quiet the machine was: A to D"),
+        TableColumn::text("course").meaning("the cell that changed last, oldest to newest"),
+        TableColumn::text("last change").meaning("of any cell, with the commits between which it lies"),
     ];
     let experiments = Table::of(columns, site.experiments.iter().map(row));
     Page { experiments, perfrun: env!("CARGO_PKG_VERSION") }
 }
 
-fn row(of: &Histories<'_>) -> TableRow {
-    let newest = of.known.points.last().map(|point| &point.results);
+fn row(experiment: &Histories<'_>) -> TableRow {
+    let newest = experiment.known.points.last().map(|point| &point.results);
     let text = |text: Option<String>| text.map_or_else(TableCell::nothing, TableCell::text);
     let cells = newest.map_or(0, |results| results.cells.len());
-    let change = of.histories.iter().filter_map(newest_change).max_by_key(|change| change.point);
-    let first = || of.histories.first().and_then(|history| history.series.first());
+    let change = experiment.histories.iter().filter_map(newest_change).max_by_key(|change| change.point);
+    let first = || experiment.histories.first().and_then(|history| history.series.first());
     let course = change.as_ref().map(|change| change.series).or_else(first).map(course_in_letters);
     let number = |count: usize| TableCell::number(count.to_string(), count as f64);
     let cells = vec![
-        TableCell::text(of.known.name.clone()).to(format!("{}/index.html", of.known.name)),
+        TableCell::text(experiment.known.name.clone()).to(format!("{}/index.html", experiment.known.name)),
         text(newest.and_then(|results| results.description.clone())),
         number(cells),
-        number(of.known.points.len()),
+        number(experiment.known.points.len()),
         text(newest.map(day)),
         text(newest.map(|results| results.provenance.machine.clone())),
         text(newest.and_then(|results| results.detectable_effect.grade).map(|grade| grade.letter().to_owned())),

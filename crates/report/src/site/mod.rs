@@ -1,7 +1,7 @@
 //! Reports of many commits -> pages of a static site: all experiments, each one's history, and what each commit measured.
 //!
 //! Input: results with what is known of their commits. Output: files by their paths in the site. Pure. Every page stands
-//! by itself, loads nothing, and leads to the others by relative links, so that a folder on a disk will do.
+//! by itself, loads nothing, and leads to the other pages by relative links, so that a folder on a disk will do.
 
 mod course;
 mod index;
@@ -20,7 +20,7 @@ use experiment::{Axis, AxisMap, telling_axes};
 use judge::history::{History, Point, history};
 use judge::results::Results;
 
-/// What the page of a commit shows of each cell, beside what the history is of.
+/// What the page of a commit shows of each cell, in addition to what the history is of.
 const SHOWN: [&Metric; 8] =
     [&LATENCY, &ITEMS, &PEAK_RSS, &DEVICE_MEMORY, &MODEL_SIZE, &ACCURACY_TOP1, &FIDELITY_TOP1, &FIDELITY_EQUAL];
 
@@ -54,7 +54,7 @@ pub struct Site<'a> {
 struct Histories<'a> {
     known: &'a Known,
     histories: Vec<History>,
-    /// The file of each point's page, beside the experiment's.
+    /// The file of each point's page, next to the experiment's.
     files: Vec<String>,
 }
 
@@ -65,12 +65,12 @@ impl<'a> Site<'a> {
         metrics: &dyn Fn(&[Point]) -> Vec<MetricReference>,
         commit_url: Option<&'a str>,
     ) -> Self {
-        let one = |known: &'a Known| {
-            let of = |metric: MetricReference| history(&known.name, &known.points, metric, &|_| true);
-            let histories = metrics(&known.points).into_iter().map(of).collect();
+        let histories_of = |known: &'a Known| {
+            let history_of = |metric: MetricReference| history(&known.name, &known.points, metric, &|_| true);
+            let histories = metrics(&known.points).into_iter().map(history_of).collect();
             Histories { known, histories, files: files(&known.points) }
         };
-        Site { experiments: known.iter().map(one).collect(), commit_url }
+        Site { experiments: known.iter().map(histories_of).collect(), commit_url }
     }
 
     /// Every page but those of commits, by its path.
@@ -80,9 +80,12 @@ impl<'a> Site<'a> {
     /// A fault of a template.
     pub fn pages(&self) -> Result<Vec<(String, String)>, ReportError> {
         let mut pages = vec![("index.html".to_owned(), fill_template("site.html.j2", &index::page(self))?)];
-        for of in &self.experiments {
-            let page = course::page(of, self);
-            pages.push((format!("{}/index.html", of.known.name), fill_template("site_experiment.html.j2", &page)?));
+        for experiment in &self.experiments {
+            let page = course::page(experiment, self);
+            pages.push((
+                format!("{}/index.html", experiment.known.name),
+                fill_template("site_experiment.html.j2", &page)?,
+            ));
         }
         Ok(pages)
     }
@@ -90,7 +93,8 @@ impl<'a> Site<'a> {
     /// How many pages of commits there are.
     pub fn points(&self) -> Vec<(usize, usize)> {
         let each = self.experiments.iter().enumerate();
-        each.flat_map(|(experiment, of)| (0..of.known.points.len()).map(move |point| (experiment, point))).collect()
+        each.flat_map(|(experiment, histories)| (0..histories.known.points.len()).map(move |point| (experiment, point)))
+            .collect()
     }
 
     /// The page of a commit, by its path.
@@ -99,9 +103,12 @@ impl<'a> Site<'a> {
     ///
     /// A fault of the template.
     pub fn point(&self, (experiment, point): (usize, usize)) -> Result<(String, String), ReportError> {
-        let of = &self.experiments[experiment];
-        let page = point::page(of, point, self);
-        Ok((format!("{}/{}", of.known.name, of.files[point]), fill_template("site_point.html.j2", &page)?))
+        let histories = &self.experiments[experiment];
+        let page = point::page(histories, point, self);
+        Ok((
+            format!("{}/{}", histories.known.name, histories.files[point]),
+            fill_template("site_point.html.j2", &page)?,
+        ))
     }
 
     /// Where a host shows a commit.

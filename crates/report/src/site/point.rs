@@ -30,18 +30,18 @@ pub(super) struct Page {
     perfrun: &'static str,
 }
 
-pub(super) fn page(of: &Histories<'_>, index: usize, site: &Site<'_>) -> Page {
-    let points = &of.known.points;
+pub(super) fn page(experiment: &Histories<'_>, index: usize, site: &Site<'_>) -> Page {
+    let points = &experiment.known.points;
     let (point, before) = (&points[index], index.checked_sub(1).map(|before| &points[before]));
     let results = &point.results;
     let changed = before.map(|before| changed_words(&changes(&before.results.provenance, &results.provenance)));
     let measured: Vec<&Cell> = results.cells.iter().filter(|cell| !cell.metrics.is_empty()).collect();
     Page {
-        experiment: of.known.name.clone(),
+        experiment: experiment.known.name.clone(),
         name: point.name.clone(),
         facts: facts(point, site),
-        older: index.checked_sub(1).and_then(|older| of.files.get(older).cloned()),
-        newer: of.files.get(index + 1).cloned(),
+        older: index.checked_sub(1).and_then(|older| experiment.files.get(older).cloned()),
+        newer: experiment.files.get(index + 1).cloned(),
         changed: changed.unwrap_or_default(),
         goals: results.goals.iter().map(goal).collect(),
         left_out: left_out(results, measured.len()),
@@ -57,10 +57,10 @@ fn goal(goal: &judge::results::GoalCheck) -> String {
 fn left_out(results: &Results, measured: usize) -> Option<String> {
     let count = |wanted: Status| results.cells.iter().filter(|cell| cell.status == wanted).count();
     let kinds = [(Status::Failed, "failed"), (Status::Skipped, "skipped"), (Status::NotRun, "not run")];
-    let told =
+    let parts =
         kinds.into_iter().filter(|(kind, _)| count(*kind) > 0).map(|(kind, word)| format!("{} {word}", count(kind)));
-    let told: Vec<String> = told.collect();
-    (measured < results.cells.len() && !told.is_empty()).then(|| told.join(", "))
+    let parts: Vec<String> = parts.collect();
+    (measured < results.cells.len() && !parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn cells(results: &Results, measured: &[&Cell]) -> Table {
@@ -97,10 +97,10 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
         };
         let name = TableCell::text(name(&cell.names));
         let against = against.get(&cell.id).map_or_else(TableCell::nothing, |row| verdict(row));
-        // The verdict stands beside the latency that it is about.
-        let (latency, others) = columns.split_at(columns.len().min(1));
+        // The verdict follows the latency that it is about.
+        let (latency, rest) = columns.split_at(columns.len().min(1));
         let cells = std::iter::once(name).chain(latency.iter().map(value)).chain([against]);
-        TableRow { anchor: None, cells: cells.chain(others.iter().map(value)).collect() }
+        TableRow { anchor: None, cells: cells.chain(rest.iter().map(value)).collect() }
     };
     Table::of(std::iter::once(TableColumn::text("cell")).chain(headings).collect(), measured.iter().map(row))
 }

@@ -30,7 +30,7 @@ The language is [Jinja](https://jinja.palletsprojects.com/en/stable/templates/),
 - The line break after a `{% tag %}` and the spaces before it are not part of the result.
 - In LaTeX `{#` begins a comment of the template and `{%` a tag: write `{ #1}` and `{ %`.
 
-Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters/index.html) there are these; a cell is one of `results`:
+In addition to [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters/index.html) there are these; a cell is one of `results`:
 
 | filter | gives |
 |---|---|

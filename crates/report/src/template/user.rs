@@ -52,7 +52,7 @@ pub enum TemplateError {
     },
 }
 
-/// Files and folders of a record besides its tables.
+/// Files and folders of a record other than its tables.
 const RECORD_FILES: [&str; 8] =
     ["manifest.json", "sessions.json", "budget.json", "complete.json", "passes", "local.json", "journal", "logs"];
 
@@ -92,8 +92,8 @@ impl UserTemplate {
 
     /// Whether its result in `folder` would replace the template.
     pub fn would_replace_itself(&self, folder: &Path) -> bool {
-        let same = |one: &Path, other: &Path| match (one.canonicalize(), other.canonicalize()) {
-            (Ok(one), Ok(other)) => one == other,
+        let same = |first: &Path, second: &Path| match (first.canonicalize(), second.canonicalize()) {
+            (Ok(first), Ok(second)) => first == second,
             _ => false,
         };
         same(&folder.join(self.output()), &self.path)
@@ -164,8 +164,8 @@ impl UserTemplate {
         }
     }
 
-    /// The filter at a place of the text, if what is wrong is how it is used: minijinja does not say its name.
-    fn misused_filter(&self, kind: ErrorKind, place: Range<usize>) -> Option<&str> {
+    /// The filter at a span of the text, if what is wrong is how it is used: minijinja does not say its name.
+    fn misused_filter(&self, kind: ErrorKind, span: Range<usize>) -> Option<&str> {
         let is_misuse = matches!(
             kind,
             ErrorKind::InvalidOperation
@@ -173,8 +173,8 @@ impl UserTemplate {
                 | ErrorKind::TooManyArguments
                 | ErrorKind::CannotDeserialize
         );
-        let is_filter = is_misuse && self.text[..place.start].trim_end().ends_with('|');
-        self.text[place].split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|_| is_filter)
+        let is_filter = is_misuse && self.text[..span.start].trim_end().ends_with('|');
+        self.text[span].split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|_| is_filter)
     }
 
     /// A line without the room around it, in bytes.

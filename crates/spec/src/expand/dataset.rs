@@ -130,7 +130,7 @@ fn check_use(form: &DatasetForm, metrics: &[AccuracyMetric], place: &DocumentPat
     }
 }
 
-/// Refuses metrics that no dataset can tell.
+/// Refuses metrics that no dataset gives.
 pub(super) fn check_metrics(
     asked: &[(DocumentPath, MetricReference)],
     of_all: Option<&Dataset>,

@@ -38,7 +38,7 @@ pub(super) fn check(
             check_wraps(workers.variants, check);
         }
         Design::Sequential => {
-            if let Some(compared) = compared.filter(|compared| compared.arms > 1) {
+            if let Some(compared) = compared.filter(|compared| compared.cells > 1) {
                 let message =
                     format!("`design: sequential` compares nothing, but {} are to be compared", compared.words);
                 check.error(&place, message, "leave the key out: `blocks` measures them side by side".to_owned());
@@ -66,7 +66,7 @@ impl Workers<'_> {
 /// What a group has, before `exclude` and `include`.
 struct Compared {
     /// Cells of a group.
-    arms: usize,
+    cells: usize,
     /// The same in words: `3 variants`, `4 cells on variants and devices`.
     words: String,
 }
@@ -81,15 +81,15 @@ impl Compared {
             leader.is_none_or(|leader| leader == axis)
         };
         let lengths = compared.iter().filter(|axis| leads(axis)).map(|axis| axes.most_entries(*axis) as u128);
-        let arms = matrix.design.count(lengths) as usize;
+        let cells = matrix.design.count(lengths) as usize;
         let words = match compared.as_slice() {
-            [only] => format!("{arms} {}", only.plural()),
+            [only] => format!("{cells} {}", only.plural()),
             several => {
                 let names: Vec<&str> = several.iter().map(|axis| axis.plural()).collect();
-                format!("{arms} cells that differ in {}", names.join(" and "))
+                format!("{cells} cells that differ in {}", names.join(" and "))
             }
         };
-        Compared { arms, words }
+        Compared { cells, words }
     }
 }
 
@@ -141,11 +141,11 @@ fn check_duet(compared: Option<&Compared>, devices: &[Device], place: &DocumentP
         check.error(place, message, "use `design: blocks` or `slices`, or leave the device out".to_owned());
     }
     match compared {
-        Some(Compared { arms: 1, .. }) => {
+        Some(Compared { cells: 1, .. }) => {
             let message = "`design: duet` measures two things side by side, and nothing is compared here";
             check.error(place, message, "give `variants` two entries, or leave the key out".to_owned());
         }
-        Some(Compared { arms, words }) if *arms != 2 => {
+        Some(Compared { cells, words }) if *cells != 2 => {
             let message = format!("`design: duet` measures two things at a time, but {words} are to be compared");
             check.error(place, message, "compare two, or use `design: slices`, which takes any number".to_owned());
         }

@@ -310,8 +310,8 @@ mod tests {
     fn a_range_stands_for_its_numbers_wherever_sizes_are_listed() {
         let names = |spec: &str| mock(spec).inputs.into_iter().map(|input| input.name).collect::<Vec<_>>();
         assert_eq!(names("inputs: { batch: { from: 1, to: 8, times: 2 } }"), ["b1", "b2", "b4", "b8"]);
-        let beside = names("inputs: { sequence: [16, { from: 32, to: 96, plus: 32 }], batch: 2 }");
-        assert_eq!(beside, ["b2-sequence16", "b2-sequence32", "b2-sequence64", "b2-sequence96"]);
+        let with_batch = names("inputs: { sequence: [16, { from: 32, to: 96, plus: 32 }], batch: 2 }");
+        assert_eq!(with_batch, ["b2-sequence16", "b2-sequence32", "b2-sequence64", "b2-sequence96"]);
         let alone = names("matrix: { design: one_at_a_time }\ninputs: { batch: [1, 8], sequence: [16, 32, 64] }");
         assert_eq!(alone, ["b1-sequence16", "b1-sequence32", "b1-sequence64", "b8-sequence16"]);
     }

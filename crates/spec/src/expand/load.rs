@@ -43,7 +43,7 @@ pub(super) fn expand(
     folder: &Path,
     check: &mut Check<'_>,
 ) -> (Vec<Load>, Option<Trace>) {
-    // Commands have none, which is told with what else is of models alone.
+    // Commands have none; `commands` reports that.
     let Some(form) = form.filter(|_| !runs_commands && !check.is_damaged(&top())) else { return (Vec::new(), None) };
     match form {
         LoadForm::Scenario(scenario) => (vec![*scenario], None),
@@ -247,7 +247,7 @@ pub(super) fn check_metrics(
     if runs_commands || (load.is_empty() && is_written) {
         return;
     }
-    for (place, reference) in asked.iter().filter(|(_, asked)| !load.iter().any(|load| load.tells(asked.metric))) {
+    for (place, reference) in asked.iter().filter(|(_, asked)| !load.iter().any(|load| load.reports(asked.metric))) {
         let is_near =
             [LATENCY.name, LATE_SHARE.name].contains(&reference.metric.name) && load.iter().any(Load::is_largest);
         let (message, hint) = match Load::that_measures(reference.metric) {

@@ -8,7 +8,7 @@ use crate::document::DocumentPath;
 use crate::form::MeasureForm;
 use base::quantity::{Nanos, Ratio};
 use experiment::{
-    AdaptiveWarmup, Backend, Measure, Mock, MockVariant, PrecisionStop, SamplesStop, Stop, TimeStop, TimeWarmup, Warmup,
+    AdaptiveWarmup, Backend, Measure, Mock, MockVariant, PrecisionStop, SamplesStop, Stop, TimeWarmup, Warmup,
 };
 
 /// Checks `measure`. Commands have a warm-up and a stopping rule of their own, where nothing is written.
@@ -43,11 +43,11 @@ fn longest(measure: &Measure) -> Nanos {
     let warmup = match measure.warmup {
         Warmup::Adaptive(AdaptiveWarmup { max_time, .. }) => max_time,
         Warmup::Samples(_) => Nanos(0),
-        Warmup::Time(TimeWarmup { time }) => time,
+        Warmup::Time(rule) => rule.time,
     };
     let stop = match measure.stop {
         Stop::Precision(PrecisionStop { max_time, .. }) | Stop::Samples(SamplesStop { max_time, .. }) => max_time,
-        Stop::Time(TimeStop { time, .. }) => time,
+        Stop::Time(rule) => rule.time,
     };
     Nanos(warmup.0.saturating_add(stop.0))
 }

@@ -4,7 +4,7 @@ use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{Better, BoundText, DatasetForm, ExperimentForm, MetricText, ModelEntry};
 use base::metric::{
-    Direction, METRICS, Metric, MetricReference, OwnMetric, ReferenceError, SPEEDUP, Statistic, ToldBy, Unit,
+    Direction, METRICS, Metric, MetricReference, OwnMetric, ReferenceError, ReportedBy, SPEEDUP, Statistic, Unit,
     ValueKind, read_value,
 };
 use base::quantity::QuantityError;
@@ -27,8 +27,8 @@ pub(super) fn declare(form: &ExperimentForm, check: &mut Check<'_>) {
             None => Direction::Neutral,
         };
         let is_score = datasets.iter().any(|dataset| dataset.metrics.contains(name));
-        let told_by = if is_score { ToldBy::Cell } else { ToldBy::EachRun };
-        match OwnMetric::declare(name, form.unit.as_deref(), direction, told_by) {
+        let reported_by = if is_score { ReportedBy::Cell } else { ReportedBy::EachRun };
+        match OwnMetric::declare(name, form.unit.as_deref(), direction, reported_by) {
             Ok(metric) => check.metrics.push(metric),
             Err((problem, hint)) => {
                 let problem = check.at_key(&place, problem);

@@ -108,7 +108,9 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
     }
     if let Some(network) = form.zoo {
         let (classes, image) = (form.classes, form.image);
-        if let Err(problem) = zoo::check(zoo::of(network), &Settings { classes, image, ..Settings::default() }) {
+        if let Err(problem) =
+            zoo::check(zoo::architecture_of(network), &Settings { classes, image, ..Settings::default() })
+        {
             check.error(&place.key(problem.setting()), problem.to_string(), None);
         }
         let source = Source::Zoo { network, classes, image };

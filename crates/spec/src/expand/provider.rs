@@ -9,7 +9,7 @@ use crate::form::{ExperimentForm, Ordered, ProviderForm, VariantEntry};
 use experiment::{Device, Provider};
 use reading::nearest::nearest;
 
-/// All that the provider for processors can be told; everything else is a session entry.
+/// All options of the provider for processors; everything else is a session entry.
 const CPU_OPTIONS: [&str; 1] = ["use_arena"];
 
 /// Puts the options of `form` over those that a base has.

@@ -246,7 +246,7 @@ fn adapter_of(text: &str, place: &DocumentPath, folder: &Path, check: &mut Check
     Some((Adapter::File(file), name))
 }
 
-/// What a local build is called unless it is told otherwise: its folder's name; a file's is the same for all of them,
+/// What a local build is called unless the specification names it: its folder's name; a file's is the same for all of them,
 /// so there it is `local`, with the version that the file's name ends in.
 fn name_of(path: &Path) -> String {
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

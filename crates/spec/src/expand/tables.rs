@@ -71,7 +71,7 @@ fn check_cover(
     if check.is_damaged(&DocumentPath::top("matrix")) {
         return;
     }
-    // An axis that walks with another is told by it, unless added cells break the step.
+    // An axis that walks with another one is known from it, unless added cells break the step.
     let walks_with_used = |axis: AxisName| {
         let mut zips = matrix.zip.iter().filter(|zip| zip.contains(&axis));
         matrix.include.is_empty() && zips.any(|zip| zip.iter().any(|other| used.contains(other)))
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_that_walks_with_another_is_told_by_it() {
+    fn an_axis_that_advances_with_another_is_known_from_it() {
         let axes = "variants: [a, b]\ninputs: { batch: [1, 8] }\ntables: [{ name: t, rows: [variant] }]\n";
         assert_eq!(problems(axes).len(), 1);
         assert_eq!(problems(&format!("{axes}matrix: {{ zip: [[variants, inputs]] }}")).len(), 0);

@@ -315,7 +315,7 @@ fn length<T>(list: &Option<OneOrMany<T>>) -> u128 {
     list.as_ref().map_or(1, |list| list.as_slice().len() as u128)
 }
 
-/// Every variant with every value that there is beside it, and in how many lists it differs from the first; a variant
+/// Every variant with every value of the list, and in how many lists it differs from the first; a variant
 /// whose name was cleared takes the value's label as its name.
 fn vary<T>(
     variants: Vec<(Variant, usize)>,

@@ -23,7 +23,7 @@ pub struct Key {
     pub default: Option<String>,
     /// The values that there are, where they are few.
     pub choices: Vec<Choice>,
-    /// Values of `mode` beside which it may stand; empty where it always may.
+    /// Modes that know the key; empty where all do.
     pub modes: Vec<String>,
     /// Keys below it.
     pub keys: Vec<String>,
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             let key = found.entry(path.clone()).or_insert_with(|| self.key(&path, property));
-            // `mode` itself stands beside every mode.
+            // All modes know `mode` itself.
             key.modes.extend(mode.filter(|_| name != "mode").map(str::to_owned));
             key.modes.dedup();
             if name == "mode" {

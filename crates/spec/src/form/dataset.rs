@@ -18,7 +18,7 @@ pub(crate) struct DatasetForm {
     /// values to be predicted. Default: none, and then the data only calibrate and compare.
     pub(crate) labels: Option<String>,
     /// Which array each input of the model takes: `{ input: array }`. Default: the array of the input's name; with one
-    /// input and one array beside the labels, that one.
+    /// input and one array besides the labels, that one.
     pub(crate) inputs: Ordered<String>,
     /// The output that is compared with the labels. Default: the first.
     pub(crate) output: Option<String>,

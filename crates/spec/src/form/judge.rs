@@ -67,7 +67,7 @@ described!(MarginForm, "margin", |generator| {
 pub(crate) struct RequireForm {
     /// The least grade of the machine, found by a short control before the first block.
     pub(crate) grade: Option<LeastGrade>,
-    /// No other load on the machine.
+    /// No background load on the machine.
     pub(crate) quiet: bool,
     /// State of the clocks of every GPU that is measured on.
     pub(crate) gpu_clocks: Option<GpuClocks>,

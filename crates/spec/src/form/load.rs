@@ -32,7 +32,7 @@ pub(crate) struct LoadLevels {
     /// the share of late queries is reported.
     pub(crate) bound: Option<LatencyBoundForm>,
     /// When queries come at a rate. A file of times is played at its own rate, or at the one that is written; every run begins
-    /// at a place of its own.
+    /// at a point of its own.
     pub(crate) arrivals: Option<ArrivalsText>,
 }
 

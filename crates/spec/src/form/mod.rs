@@ -129,7 +129,7 @@ pub(super) struct ExperimentForm {
     pub(super) fidelity: Ordered<FidelityLimits>,
     /// Real data for every model that has none of its own: with labels, accuracy is reported next to speed.
     pub(super) dataset: Option<DatasetForm>,
-    /// Tables that the report shows beside its own.
+    /// Tables that the report shows in addition to its own.
     #[schemars(length(min = 1))]
     pub(super) tables: Vec<TableForm>,
     /// What executes the models.

@@ -60,7 +60,7 @@ pub(crate) struct ValueRange {
     pub(crate) range: Vec<Number>,
 }
 
-/// The key of a range. A tensor of that name is told from it by what it is filled with: `{ range: { range: [0, 9] } }`.
+/// The key of a range. It is a tensor of that name where its value is a fill: `{ range: { range: [0, 9] } }`.
 pub(crate) const RANGE: &str = "range";
 
 impl<'de> Deserialize<'de> for FillForm {

@@ -55,7 +55,7 @@ pub fn late_warmup(samples: &[f64]) -> LateWarmup {
     }
 }
 
-/// Whether the first samples are others than the rest; `None` where one of the two is empty.
+/// Whether the first samples differ from the rest; `None` where one of the two is empty.
 fn differs((first, rest): (&[f64], &[f64])) -> Option<bool> {
     let (before, after) = (median(first)?, median(rest)?);
     let side = if before > after { 1.0 } else { -1.0 };
@@ -131,12 +131,12 @@ mod tests {
     }
 
     /// How many of so many series are marked in any way.
-    fn marked(kind: Kind, n: usize, noise: f64, of: u64) -> usize {
+    fn marked(kind: Kind, n: usize, noise: f64, series: u64) -> usize {
         let is_marked = |number: &u64| {
             let mut generator = Xoshiro256PlusPlus::seed_from_u64(stream_seed(n as u64, *number));
             late_warmup(&steady(kind, n, noise, &mut generator)) != LateWarmup::default()
         };
-        (0..of).filter(is_marked).count()
+        (0..series).filter(is_marked).count()
     }
 
     #[test]

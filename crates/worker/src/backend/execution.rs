@@ -96,7 +96,7 @@ pub trait Backend {
         Ok(())
     }
 
-    /// Puts these values, one array for each input with its type and shape, in place of the first input set.
+    /// Puts these values, one array for each input with its type and shape, instead of the first input set.
     ///
     /// # Errors
     ///
@@ -171,8 +171,8 @@ pub trait Backend {
         false
     }
 
-    /// What others used of the processors, where a script tells it; `None` where the parent finds it out.
-    fn others(&self) -> Option<f64> {
+    /// Share of the processors that other processes used, where a script says it; `None` where the parent measures it.
+    fn background_load(&self) -> Option<f64> {
         None
     }
 

@@ -24,13 +24,14 @@ impl Failure {
         if let Some(meaning) = find(&self.message).and_then(|known| known.meaning) {
             return meaning.to_owned();
         }
-        // ONNX Runtime puts the place in its sources before what it has to say.
+        // ONNX Runtime puts the position in its sources before its message.
         let text = self.message.trim();
         let text = text.rsplit_once(" was false. ").map_or(text, |(_, says)| says);
         text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
     }
 
-    /// Whether a signal ended the worker, or the program that it measures; a shell tells of its own program by a number.
+    /// Whether a signal ended the worker, or the program that it measures. A shell reports such a signal as an exit
+    /// code.
     pub(crate) fn is_of_signal(&self) -> bool {
         const WORDS: [&str; 4] = ["killed by signal", "exit code 130", "exit code 137", "exit code 143"];
         self.kind == FailureKind::Killed
@@ -40,9 +41,10 @@ impl Failure {
     /// What to look at first.
     pub fn remedy(&self) -> &str {
         const NOT_KEPT: &str = "the program does not keep to the worker protocol: docs/reference/worker-protocol.md";
-        // What a wrapper does is not the worker's.
-        let is_other = self.message.contains("which is not the protocol") || self.message.starts_with("behind `wrap");
-        let keeps_not = self.kind == FailureKind::Protocol && !is_other;
+        // A wrapper's output is not the worker's.
+        let is_of_wrapper =
+            self.message.contains("which is not the protocol") || self.message.starts_with("behind `wrap");
+        let keeps_not = self.kind == FailureKind::Protocol && !is_of_wrapper;
         self.own_remedy().unwrap_or(if keeps_not { NOT_KEPT } else { self.kind.remedy() })
     }
 
@@ -127,7 +129,7 @@ impl FailureKind {
     }
 }
 
-/// What a runtime says while it loads or runs: by a phrase of its own the kind, and where the kind does not tell enough,
+/// What a runtime says while it loads or runs: by a phrase of its own the kind, and where the kind does not say enough,
 /// what that means and what to do.
 struct Phrase {
     phrase: &'static str,
@@ -181,8 +183,8 @@ const PHRASES: &[Phrase] = &[
     device("libcufft", "cuFFT of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcurand", "cuRAND of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install 'tensorrt-cu13<11'`, and add its libraries to LD_LIBRARY_PATH"),
-    device("providers_cuda.so: cannot open", "the runtime's own library for CUDA is not beside it", WHOLE_PACKAGE),
-    device("providers_tensorrt.so: cannot open", "the runtime's own library for TensorRT is not beside it", WHOLE_PACKAGE),
+    device("providers_cuda.so: cannot open", "the runtime's own library for CUDA is not next to it", WHOLE_PACKAGE),
+    device("providers_tensorrt.so: cannot open", "the runtime's own library for TensorRT is not next to it", WHOLE_PACKAGE),
     device("No supported adapters", "WebGPU finds no GPU with a Vulkan driver", "install the GPU's Vulkan driver and the loader (`apt install libvulkan1`); VK_DRIVER_FILES may name the driver's manifest"),
     device("Couldn't load Vulkan", "there is no Vulkan loader", "`apt install libvulkan1`"),
     device("below the minimum required version", "the plug-in needs a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
@@ -232,7 +234,7 @@ fn find(message: &str) -> Option<&'static Phrase> {
     PHRASES.iter().find(|known| lower.contains(&known.phrase.to_lowercase()))
 }
 
-/// The kind of failure that a message tells of.
+/// The kind of failure that a message describes.
 pub fn classify(message: &str, otherwise: FailureKind) -> FailureKind {
     find(message).map_or(otherwise, |known| known.kind)
 }
@@ -287,8 +289,8 @@ mod tests {
             let text = format!("Failed to load library /x/libonnxruntime_providers_tensorrt.so with error: {why}");
             Failure::new(classify(&text, FailureKind::Operator), text).in_short()
         };
-        let own = says("/x/libonnxruntime_providers_tensorrt.so: cannot open shared object file");
-        assert!(own.contains("library for TensorRT is not beside it"), "{own}");
+        let missing = says("/x/libonnxruntime_providers_tensorrt.so: cannot open shared object file");
+        assert!(missing.contains("library for TensorRT is not next to it"), "{missing}");
         let other = says("libnvinfer.so.10: cannot open shared object file");
         assert!(other.contains("TensorRT 10 cannot be loaded"), "{other}");
     }
@@ -335,12 +337,12 @@ mod tests {
 
     #[test]
     fn a_signal_is_told_by_the_system_by_a_command_and_by_its_shell() {
-        let told = |kind, message: &str| Failure::new(kind, message).is_of_signal();
-        assert!(told(FailureKind::Killed, "the worker was killed by signal 9 (SIGKILL)"));
-        assert!(told(FailureKind::Command, "the command was killed by signal 15 (SIGTERM)"));
-        assert!(told(FailureKind::Command, "the command ended with exit code 143"));
-        assert!(!told(FailureKind::Command, "the command ended with exit code 3"));
-        assert!(!told(FailureKind::Timeout, "the run did not end"));
+        let is_of_signal = |kind, message: &str| Failure::new(kind, message).is_of_signal();
+        assert!(is_of_signal(FailureKind::Killed, "the worker was killed by signal 9 (SIGKILL)"));
+        assert!(is_of_signal(FailureKind::Command, "the command was killed by signal 15 (SIGTERM)"));
+        assert!(is_of_signal(FailureKind::Command, "the command ended with exit code 143"));
+        assert!(!is_of_signal(FailureKind::Command, "the command ended with exit code 3"));
+        assert!(!is_of_signal(FailureKind::Timeout, "the run did not end"));
     }
 
     #[test]

@@ -73,10 +73,10 @@ pub fn fill(tensor: &TensorRequest, set: usize, bytes: &mut [u8]) -> Result<(), 
     }
     let size = tensor.element.size_bytes().unwrap_or(1) as usize;
     let (mut next, mut element) = (source(tensor, set)?, Vec::with_capacity(size));
-    for place in bytes.chunks_exact_mut(size) {
+    for target in bytes.chunks_exact_mut(size) {
         element.clear();
         next(&mut element);
-        place.copy_from_slice(&element);
+        target.copy_from_slice(&element);
     }
     Ok(())
 }
@@ -359,11 +359,11 @@ mod tests {
 
     #[test]
     fn lists_go_on_from_set_to_set() {
-        let of = |element, texts: &[&str], set| filled(&tensor(element, &[2], list(texts)), set);
-        assert_eq!(of(ElementType::Int64, &["1", "128"], 1).numbers(), Some(vec![1.0, 128.0]));
-        assert_eq!(of(ElementType::Float16, &["0.5"], 0).numbers(), Some(vec![0.5, 0.5]));
-        assert_eq!(of(ElementType::Bool, &["true", "0", "1"], 1).numbers(), Some(vec![1.0, 1.0]));
-        let texts = of(ElementType::String, &["a", "big world", "c"], 1);
+        let listed = |element, texts: &[&str], set| filled(&tensor(element, &[2], list(texts)), set);
+        assert_eq!(listed(ElementType::Int64, &["1", "128"], 1).numbers(), Some(vec![1.0, 128.0]));
+        assert_eq!(listed(ElementType::Float16, &["0.5"], 0).numbers(), Some(vec![0.5, 0.5]));
+        assert_eq!(listed(ElementType::Bool, &["true", "0", "1"], 1).numbers(), Some(vec![1.0, 1.0]));
+        let texts = listed(ElementType::String, &["a", "big world", "c"], 1);
         assert_eq!(texts.texts().collect::<Vec<_>>(), ["c", "a"]);
     }
 
@@ -379,23 +379,26 @@ mod tests {
 
     #[test]
     fn what_a_type_cannot_have_is_told() {
-        let told = |values: Values, element: ElementType| misfit(&values, &element);
-        assert_eq!(told(range("0", "256"), ElementType::Uint8), None);
+        let problem = |values: Values, element: ElementType| misfit(&values, &element);
+        assert_eq!(problem(range("0", "256"), ElementType::Uint8), None);
         let text = |text: &str| Some(text.to_owned());
-        assert_eq!(told(range("0", "257"), ElementType::Uint8), text("256 is out of the range of uint8 (0 to 255)"));
-        assert_eq!(told(range("-1", "2"), ElementType::Bool), text("-1 is out of the range of bool (0 to 1)"));
+        assert_eq!(problem(range("0", "257"), ElementType::Uint8), text("256 is out of the range of uint8 (0 to 255)"));
+        assert_eq!(problem(range("-1", "2"), ElementType::Bool), text("-1 is out of the range of bool (0 to 1)"));
         let half = "0.5 is not a whole number, and the input takes int64";
-        assert_eq!(told(range("0", "0.5"), ElementType::Int64), text(half));
-        assert_eq!(told(range("0", "1e3"), ElementType::Int64), None);
+        assert_eq!(problem(range("0", "0.5"), ElementType::Int64), text(half));
+        assert_eq!(problem(range("0", "1e3"), ElementType::Int64), None);
         let large = "100000.0 is out of the range of float16 (-6.5504e4 to 6.5504e4)";
-        assert_eq!(told(range("0", "100000.0"), ElementType::Float16), text(large));
-        assert!(told(range("0", "1"), ElementType::String).is_some_and(|why| why.contains("list texts")));
+        assert_eq!(problem(range("0", "100000.0"), ElementType::Float16), text(large));
+        assert!(problem(range("0", "1"), ElementType::String).is_some_and(|why| why.contains("list texts")));
         assert_eq!(
-            told(list(&["1", "x"]), ElementType::Int32).as_deref(),
+            problem(list(&["1", "x"]), ElementType::Int32).as_deref(),
             Some("`x` is not a valid int32 (-2147483648 to 2147483647)")
         );
-        assert_eq!(told(list(&["300"]), ElementType::Uint8).as_deref(), Some("`300` is not a valid uint8 (0 to 255)"));
-        assert_eq!(told(list(&["anything"]), ElementType::String), None);
+        assert_eq!(
+            problem(list(&["300"]), ElementType::Uint8).as_deref(),
+            Some("`300` is not a valid uint8 (0 to 255)")
+        );
+        assert_eq!(problem(list(&["anything"]), ElementType::String), None);
         assert!(fill(&tensor(ElementType::Uint8, &[1], list(&["300"])), 0, &mut [0]).is_err());
     }
 

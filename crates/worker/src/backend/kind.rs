@@ -12,7 +12,7 @@ use experiment::{Boundary, Command, Device, PythonModel, Runtime, Variant};
 ///
 /// Whether `models` are files is said by [`experiment::Backend::reads_models`]: a specification has to know.
 pub trait Kind {
-    /// Where its runs take place.
+    /// Whether its runs use this machine or a script.
     fn environment(&self) -> Environment;
 
     /// Name of the library that its workers open, if they open one.
@@ -24,12 +24,12 @@ pub trait Kind {
     /// Session entries that every cell gets where workers of several stay alive together.
     fn session_of_residents(&self) -> BTreeMap<String, String>;
 
-    /// Who tells what these devices, and the processors, do meanwhile.
+    /// The source of readings of these devices and of the processors.
     fn monitors(&self, devices: &[Device]) -> Monitors {
         Monitors::here(devices)
     }
 
-    /// What the worker of a run is told.
+    /// The request to the worker of a run.
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest;
 }
 
@@ -55,7 +55,7 @@ pub struct CellFacts<'a> {
     pub engines: Option<PathBuf>,
     /// Sizes of the model's free dimensions by name.
     pub dimensions: BTreeMap<String, u64>,
-    /// What is run in place of a model, if it is a command.
+    /// What is run instead of a model, if it is a command.
     pub command: Option<&'a Command>,
     /// The folder for what it prints, where that goes to a file.
     pub printed: PathBuf,

@@ -1,8 +1,8 @@
-//! What executes a model, or something in its place: ONNX Runtime, a script, the operating system, another program.
+//! What executes a model, or something instead of one: ONNX Runtime, a script, the operating system, another program.
 //!
 //! A backend is a folder. Inside a worker process it is a [`Backend`]: everything between two clock readings happens in
 //! [`Backend::iterate`], and all other methods are outside the timed region and may allocate. What the parent asks about
-//! it is its [`Kind`]. This file is the only one that tells backends apart.
+//! it is its [`Kind`]. No other file distinguishes backends.
 
 mod command;
 mod execution;
@@ -42,12 +42,12 @@ pub enum BackendRequest {
     Mock(MockRequest),
     /// Another program, which speaks the protocol itself.
     Program(ProgramRequest),
-    /// A command in place of a model.
+    /// A command instead of a model.
     Command(experiment::Command),
 }
 
 /// What is known about the backend of an experiment.
-pub fn of(backend: &experiment::Backend) -> &dyn Kind {
+pub fn kind_of(backend: &experiment::Backend) -> &dyn Kind {
     match backend {
         experiment::Backend::Onnxruntime => &onnxruntime::OnnxruntimeKind,
         experiment::Backend::Mock(script) => script.as_ref(),

@@ -1,4 +1,4 @@
-//! Programs that are not perfrun: what they are told of a cell, and the files that they read their inputs from.
+//! Programs that are not perfrun: the request for a cell, and the files that they read their inputs from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub struct OnnxruntimeSettings {
 }
 
 impl ProgramRequest {
-    /// What a program is told of a run.
+    /// The request to a program for a run.
     pub(super) fn of_cell(facts: &CellFacts<'_>) -> Self {
         let CellFacts { variant, device, .. } = facts;
         let source = facts.source.map(|PythonModel { call, args, .. }| PythonSource {

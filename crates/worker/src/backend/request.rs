@@ -37,7 +37,7 @@ pub struct CellRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiled: bool,
     /// How many queries are served at once under a load.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "single_caller", skip_serializing_if = "is_one")]
     pub callers: u32,
     /// They all call one session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -66,10 +66,10 @@ impl CellRequest {
         }
     }
 
-    /// The same while cells of other devices run, which a script has to be told.
-    pub fn beside_others(mut self) -> Self {
+    /// The same while cells of other devices run, which only a script has to know.
+    pub fn alongside_other_devices(mut self) -> Self {
         if let BackendRequest::Mock(mock) = &mut self.backend {
-            mock.beside_others();
+            mock.alongside_other_devices();
         }
         self
     }
@@ -80,7 +80,7 @@ impl CellRequest {
     }
 }
 
-fn one() -> u32 {
+fn single_caller() -> u32 {
     1
 }
 

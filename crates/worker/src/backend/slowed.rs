@@ -128,8 +128,8 @@ impl Backend for Slowed {
         self.inner.pauses()
     }
 
-    fn others(&self) -> Option<f64> {
-        self.inner.others()
+    fn background_load(&self) -> Option<f64> {
+        self.inner.background_load()
     }
 
     fn usage(&self) -> Usage {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
     pub nodes: Vec<TracedNode>,
-    /// The runtime's arena; `None` where it is not told.
+    /// The runtime's arena; `None` where it is not reported.
     pub arena: Option<Arena>,
 }
 
@@ -65,7 +65,7 @@ pub struct Node {
     #[serde(default)]
     pub parameter_bytes: u64,
     /// What the runtime's arena had handed out when the node first ended, in bytes; absent in bodies of other nodes, and where
-    /// the runtime does not tell it.
+    /// the runtime does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_bytes: Option<u64>,
 }

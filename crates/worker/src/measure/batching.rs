@@ -6,8 +6,8 @@ use base::machine::clock::ClockQuality;
 /// Timer's bound; divan stops at a hundred).
 pub(crate) const LEAST_CLOCK_COSTS: u64 = 1000;
 
-/// So much shorter may a sample be where a percentile of iterations is asked for, which means of several cannot tell: the
-/// error is below 1 % then.
+/// So much shorter may a sample be where a percentile of iterations is asked for, which means of several cannot give:
+/// the error is below 1 % then.
 pub const SHORTER_FOR_TAILS: u64 = 10;
 
 /// Beyond this an iteration would be shorter than a clock's cost by a factor that no model has.

@@ -58,17 +58,17 @@ impl Samples {
     /// Columns that are no samples, or not the continuation of those.
     pub(crate) fn check_after(&self, before: &Samples, last_end: u64, may_overlap: bool) -> Result<(), ColumnError> {
         self.check_lengths()?;
-        for (own, before_it) in self.optional().into_iter().zip(before.optional()) {
-            let fits = before.is_empty() || self.is_empty() || own.is_empty() == before_it.is_empty();
+        for (column, before_it) in self.optional().into_iter().zip(before.optional()) {
+            let fits = before.is_empty() || self.is_empty() || column.is_empty() == before_it.is_empty();
             if !fits {
-                return Err(ColumnError::Optional { found: own.len(), samples: self.len() });
+                return Err(ColumnError::Optional { found: column.len(), samples: self.len() });
             }
         }
         let mut last = last_end;
         for (index, (start, duration)) in self.start_ns.iter().zip(&self.duration_ns).enumerate() {
             let (start, duration) = (*start, *duration);
-            let others = self.optional().into_iter().filter_map(|column| column.get(index));
-            let longest = others.copied().fold(duration, u64::max);
+            let optional = self.optional().into_iter().filter_map(|column| column.get(index));
+            let longest = optional.copied().fold(duration, u64::max);
             if start > LATEST_START_NS || longest > LONGEST_SAMPLE_NS {
                 return Err(ColumnError::Absurd { index, start, duration: longest });
             }
@@ -92,7 +92,7 @@ impl Samples {
         })
     }
 
-    /// Those at these places, of which there are as many.
+    /// The samples with these indices, all of which exist.
     pub fn rows(&self, rows: Range<usize>) -> Samples {
         Samples {
             start_ns: self.start_ns[rows.clone()].to_vec(),
@@ -104,7 +104,7 @@ impl Samples {
         }
     }
 
-    /// Keeps the first `count` samples and returns the others; none where there are no more.
+    /// Keeps the first `count` samples and returns the rest, which may be empty.
     pub fn split_off(&mut self, count: usize) -> Samples {
         let count = count.min(self.len());
         let [device_ns, service_ns, late_ns] =

@@ -92,7 +92,7 @@ struct Query {
     input: u32,
 }
 
-/// Serves queries with the backend, and with the other callers beside it, `inferences` for each.
+/// Serves queries with the backend and with all other callers, `inferences` for each.
 ///
 /// # Errors
 ///
@@ -106,24 +106,26 @@ pub fn serve(
     inferences: u32,
 ) -> Result<Served, Failure> {
     let sets = backend.input_sets().max(1);
-    let others = queries.at_once(callers.len() + 1) - 1;
-    let mut own = |set: usize, times: u32| {
+    let other_callers = queries.at_once(callers.len() + 1) - 1;
+    let mut first_caller = |set: usize, times: u32| {
         backend.select(set);
         backend.iterate(times)
     };
     let (served, reason) = match clock {
         AnyClock::Host(clock) => {
             let service = Service { queries, inferences, sets, clock: *clock };
-            in_threads(&service, &mut own, &mut callers[..others])?
+            in_threads(&service, &mut first_caller, &mut callers[..other_callers])?
         }
-        AnyClock::Scripted(clock) => scripted(clock, queries, callers.len() + 1, &mut |set| own(set, inferences))?,
+        AnyClock::Scripted(clock) => {
+            scripted(clock, queries, callers.len() + 1, &mut |set| first_caller(set, inferences))?
+        }
     };
     Ok(Served { samples: samples(served, origin), reason })
 }
 
 fn samples(mut served: Vec<Query>, origin: u64) -> Samples {
     served.sort_by_key(|query| (query.due, query.begin));
-    let column = |of: &dyn Fn(&Query) -> u64| served.iter().map(of).collect::<Vec<u64>>();
+    let column = |field: &dyn Fn(&Query) -> u64| served.iter().map(field).collect::<Vec<u64>>();
     Samples {
         start_ns: column(&|query| query.due.saturating_sub(origin)),
         duration_ns: column(&|query| query.end - query.due),
@@ -200,7 +202,7 @@ impl Run<'_> {
             return false;
         }
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        // Others may have answered since the last one that counts.
+        // Other threads may have answered since the last one that counts.
         if done > rule.most_samples() {
             return false;
         }
@@ -215,8 +217,8 @@ impl Run<'_> {
 /// Serves on this thread and on one for each other caller.
 fn in_threads(
     service: &Service<'_>,
-    own: &mut dyn FnMut(usize, u32) -> Result<(), Failure>,
-    others: &mut [Caller],
+    first_caller: &mut dyn FnMut(usize, u32) -> Result<(), Failure>,
+    other_callers: &mut [Caller],
 ) -> Result<(Vec<Query>, StopReason), Failure> {
     let waiting = match service.queries {
         Queries::Open { due_ns, give_up_ns } => Waiting::Scheduled { due_ns, give_up_ns: *give_up_ns },
@@ -225,15 +227,16 @@ fn in_threads(
         }
     };
     let run = Run { waiting, next: AtomicUsize::new(0), base: OnceLock::new(), ended: OnceLock::new() };
-    let ready = Barrier::new(others.len() + 1);
+    let ready = Barrier::new(other_callers.len() + 1);
     let served = thread::scope(|scope| {
         let (run, ready) = (&run, &ready);
-        let spawn = others.iter_mut().map(|call| scope.spawn(move || one_server(service, run, ready, call.as_mut())));
+        let spawn =
+            other_callers.iter_mut().map(|call| scope.spawn(move || run_server(service, run, ready, call.as_mut())));
         let threads: Vec<_> = spawn.collect();
-        let mut served = one_server(service, run, ready, own);
+        let mut served = run_server(service, run, ready, first_caller);
         for thread in threads {
             match thread.join() {
-                Ok(others) => served.extend(others),
+                Ok(more) => served.extend(more),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -243,8 +246,8 @@ fn in_threads(
     Ok((served, reason))
 }
 
-/// Warms up, waits for the others, and serves until the run ends.
-fn one_server(
+/// Warms up, waits until all servers are ready, and serves until the run ends.
+fn run_server(
     service: &Service<'_>,
     run: &Run<'_>,
     ready: &Barrier,
@@ -314,7 +317,7 @@ fn scripted(
     let base = clock.now();
     let mut free = vec![base; queries.at_once(callers)];
     let mut served = Vec::new();
-    let mut one = |due: u64, free: &mut Vec<u64>, served: &mut Vec<Query>| -> Result<u64, Failure> {
+    let mut serve_query = |due: u64, free: &mut Vec<u64>, served: &mut Vec<Query>| -> Result<u64, Failure> {
         let next = (1..free.len()).fold(0, |least, server| if free[server] < free[least] { server } else { least });
         let before = clock.now();
         call(0)?;
@@ -332,7 +335,7 @@ fn scripted(
                     reason = StopReason::Saturated;
                     break;
                 }
-                one(due, &mut free, &mut served)?;
+                serve_query(due, &mut free, &mut served)?;
             }
             reason
         }
@@ -340,7 +343,7 @@ fn scripted(
             let mut asked: BinaryHeap<Reverse<u64>> = (0..(*clients).max(1)).map(|_| Reverse(base)).collect();
             loop {
                 let Some(Reverse(due)) = asked.pop() else { break StopReason::Samples };
-                let end = one(due, &mut free, &mut served)?;
+                let end = serve_query(due, &mut free, &mut served)?;
                 asked.push(Reverse(end));
                 if let Some(reason) = stop::ended(*rule, served.len(), due - base) {
                     break reason;
@@ -364,8 +367,8 @@ mod tests {
     fn played(queries: &Queries, callers: usize) -> Served {
         let clock = ScriptedClock::default();
         let mut backend = MockBackend::new(MockRequest::alone(Mock::steady(Nanos(1_000))), clock.clone());
-        let mut others: Vec<Caller> = (1..callers).map(|_| -> Caller { Box::new(|_, _| Ok(())) }).collect();
-        serve(&mut backend, &mut others, &AnyClock::Scripted(clock), 0, queries, 1).expect("a script")
+        let mut other_callers: Vec<Caller> = (1..callers).map(|_| -> Caller { Box::new(|_, _| Ok(())) }).collect();
+        serve(&mut backend, &mut other_callers, &AnyClock::Scripted(clock), 0, queries, 1).expect("a script")
     }
 
     #[test]
@@ -409,8 +412,8 @@ mod tests {
         let due_ns: Vec<u64> = (0..200).map(|query| query * 20_000).collect();
         let queries = Queries::Open { due_ns: due_ns.clone(), give_up_ns: u64::MAX };
         let service = Service { queries: &queries, inferences: 1, sets: 3, clock: HostClock::start() };
-        let mut others: Vec<Caller> = (0..2).map(|_| -> Caller { Box::new(|_, _| Ok(())) }).collect();
-        let (served, reason) = in_threads(&service, &mut |_, _| Ok(()), &mut others).expect("nothing fails");
+        let mut other_callers: Vec<Caller> = (0..2).map(|_| -> Caller { Box::new(|_, _| Ok(())) }).collect();
+        let (served, reason) = in_threads(&service, &mut |_, _| Ok(()), &mut other_callers).expect("nothing fails");
         let mut due: Vec<u64> = served.iter().map(|query| query.due).collect();
         due.sort_unstable();
         let base = due[0];
@@ -423,15 +426,15 @@ mod tests {
             rule: Stop::Samples(SamplesStop { count: 50, max_time: Nanos::from_secs(60) }),
         };
         let service = Service { queries: &closed, ..service };
-        let (served, reason) = in_threads(&service, &mut |_, _| Ok(()), &mut others).expect("nothing fails");
+        let (served, reason) = in_threads(&service, &mut |_, _| Ok(()), &mut other_callers).expect("nothing fails");
         assert_eq!((reason, served.len()), (StopReason::Samples, 50));
         let mut calls = 0;
         let broken: Caller = Box::new(move |_, _| {
             calls += 1;
             if calls > 4 { Err(Failure::new(crate::backend::FailureKind::Operator, "broken")) } else { Ok(()) }
         });
-        others.push(broken);
-        let failed = in_threads(&Service { queries: &queries, ..service }, &mut |_, _| Ok(()), &mut others);
+        other_callers.push(broken);
+        let failed = in_threads(&Service { queries: &queries, ..service }, &mut |_, _| Ok(()), &mut other_callers);
         assert!(failed.is_err_and(|failure| failure.message == "broken"));
     }
 }

@@ -55,7 +55,7 @@ impl Samples {
 
     /// Adds samples that were taken later.
     pub fn append(&mut self, later: Samples) {
-        self.optional_mut().into_iter().zip(later.optional()).for_each(|(own, later)| own.extend(later));
+        self.optional_mut().into_iter().zip(later.optional()).for_each(|(column, later)| column.extend(later));
         self.start_ns.extend(later.start_ns);
         self.duration_ns.extend(later.duration_ns);
         self.input.extend(later.input);

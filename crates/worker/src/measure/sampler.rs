@@ -40,7 +40,7 @@ impl<'a, B: Backend + ?Sized, C: Clock + ?Sized> Sampler<'a, B, C> {
         self.next_input
     }
 
-    /// Runs the next input once without timing it, so that the first sample finds the caches as the others do. Does
+    /// Runs the next input once without timing it, so that the first sample finds the caches like all later ones. Does
     /// nothing where every sample finds them empty.
     ///
     /// # Errors

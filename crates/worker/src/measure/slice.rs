@@ -1,4 +1,5 @@
-//! A stretch of counted samples between others' (method 4.2): bounded by time and number, continued later.
+//! A stretch of counted samples, taken in turns with other workers (method 4.2): bounded by time and number, continued
+//! later.
 
 use std::time::Duration;
 

@@ -106,7 +106,7 @@ pub(crate) const MOST_RESERVED: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Sampling {
     stopping: Stopping,
-    /// Settling fills the first places, so that the memory of the counted ones is not touched for the first time.
+    /// Settling writes the first entries, so that no counted sample is the first to touch this memory.
     samples: Samples,
 }
 

@@ -94,8 +94,8 @@ pub(crate) struct Warming {
 }
 
 impl Warming {
-    /// Before the first sample. An adaptive warm-up lasts at least as long as the group needed in the rehearsal: arms that are
-    /// compared must not differ in how they were warmed up.
+    /// Before the first sample. An adaptive warm-up lasts at least as long as the group needed in the rehearsal: cells
+    /// that are compared must not differ in how they were warmed up.
     pub(crate) fn new(rule: Warmup, at_least: Nanos) -> Self {
         let least_samples = LEAST_SAMPLES as usize;
         let by_time = |least_ns| Warming { adaptive: None, least_samples, least_ns, most_kept: MOST_KEPT };

@@ -87,7 +87,7 @@ pub enum Answer {
     Memory {
         /// Of the process; nothing where it is not known.
         resident: Option<Resident>,
-        /// Of the arena; nothing where the runtime does not tell it.
+        /// Of the arena; nothing where the runtime does not report it.
         arena: Option<Arena>,
     },
     /// What nodes took; those of one step may come in several parts.

@@ -42,7 +42,7 @@ pub enum Command {
         iterations: u32,
     },
     /// Serve queries as a load brings them. A sample begins when its query is due and ends when it is answered; they may
-    /// overlap, and `service_ns` and `late_ns` stand beside them. Ends as `measure` does.
+    /// overlap, and `service_ns` and `late_ns` belong to them. Ends as `measure` does.
     Load {
         /// How they come.
         queries: Queries,
@@ -81,7 +81,7 @@ pub enum Command {
     ActivationRanges {
         /// How observed values become a range.
         calibration: Calibration,
-        /// What to run in place of the input sets.
+        /// What to run instead of the input sets.
         #[serde(default)]
         data: Option<Data>,
     },
@@ -101,10 +101,10 @@ pub enum Command {
 /// What is measured after the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Afterwards {
-    /// So many inferences with the runtime's profiler, and as many copies, to tell where the time of one goes.
+    /// So many inferences with the runtime's profiler, and as many copies, to measure where the time of one goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<u32>,
-    /// How many inferences are handed over before the last one is waited for, to tell the throughput of that.
+    /// How many inferences are handed over before the last one is waited for, to measure the throughput of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<u32>,
 }

@@ -15,14 +15,14 @@ use super::reference::{Reference, References, run_stored};
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::event::Event;
-use crate::run::session::{self, RunError, Session};
+use crate::run::runner::{self, RunError, Runner};
 use base::quantity::Nanos;
 use experiment::{AccuracyMetric, ModelIndex};
 use files::array::Array;
 use plan::Cell;
 use quality::accuracy::{AccuracyError, ItemScores, Score, change, item_bits, score};
 use quality::fidelity::compare;
-use record::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
+use record::{CellFidelity, Outcome, RunKind, Scored, VariantAccuracy};
 use worker::protocol::Command;
 use worker::read_outputs;
 
@@ -34,7 +34,7 @@ const ITEMS: &str = "dataset";
 /// alike.
 const ITEMS_IN_FILE: u64 = 1024;
 
-/// Runs every variant over the data of its model. What goes wrong with a variant is told beside it.
+/// Runs every variant over the data of its model. What goes wrong with a variant is stored with it.
 pub(super) struct Accuracy;
 
 impl Pass for Accuracy {
@@ -46,21 +46,21 @@ impl Pass for Accuracy {
         !measured_cells(job).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Scored, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Scored, RunError> {
         let cells: Vec<Reference> = measured_cells(job).into_iter().map(Reference::Cell).collect();
         let mut units = Units { references: References::of(job), all: Vec::new(), outcomes: Vec::new() };
-        units.run(job, cells, session)?;
+        units.run(job, cells, runner)?;
         let stored = units.stored(job);
-        units.run(job, stored, session)?;
-        let accuracy = judge(job, &units, session);
+        units.run(job, stored, runner)?;
+        let accuracy = judge(job, &units, runner);
         // A command that was interrupted has found nothing.
-        session.go_on()?;
+        runner.go_on()?;
         Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &units) })
     }
 
-    fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
+    fn emit(job: &Job, runner: &mut Runner<'_>, took: Option<Duration>) {
         if let Some(took) = took {
-            session.emit(&Event::Scored { manifest: job.manifest(), took });
+            runner.emit(&Event::Scored { manifest: job.manifest(), took });
         }
     }
 }
@@ -70,7 +70,7 @@ fn measured_cells(job: &Job) -> Vec<usize> {
     let plan = job.plan();
     let mut first: Vec<usize> = Vec::new();
     for (index, cell) in plan.runnable() {
-        let runs = job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
+        let runs = job.rehearsal(cell).is_some_and(|run| run.outcome == Outcome::Completed);
         let is_known = first.iter().any(|known| plan.cells[*known].differs_in_input_alone(cell));
         if job.data(cell).is_some() && runs && !is_known {
             first.push(index);
@@ -87,12 +87,12 @@ struct Units {
 }
 
 impl Units {
-    fn run(&mut self, job: &Job, more: Vec<Reference>, session: &mut Session<'_>) -> Result<(), RunError> {
+    fn run(&mut self, job: &Job, more: Vec<Reference>, runner: &mut Runner<'_>) -> Result<(), RunError> {
         self.all.extend(more);
         for done in self.outcomes.len()..self.all.len() {
-            session.emit(&Event::Scoring { what: "accuracy", done, total: self.all.len() });
-            let outcome = run(job, self.all[done], session);
-            session.go_on()?;
+            runner.emit(&Event::Scoring { what: "accuracy", done, total: self.all.len() });
+            let outcome = run(job, self.all[done], runner);
+            runner.go_on()?;
             self.outcomes.push(outcome);
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Units {
         let mut found: Vec<Reference> = Vec::new();
         for unit in &self.all {
             let is_left = |known: &&Reference| match known {
-                Reference::Cell(_) => self.place(job, **known).is_some_and(|at| self.outcomes[at].is_ok()),
+                Reference::Cell(_) => self.unit_index(job, **known).is_some_and(|at| self.outcomes[at].is_ok()),
                 Reference::Stored(_) => true,
             };
             match self.references.of_cell(unit.index()).iter().find(is_left) {
@@ -116,14 +116,14 @@ impl Units {
         found
     }
 
-    /// Where what speaks for a reference is.
-    fn place(&self, job: &Job, reference: Reference) -> Option<usize> {
+    /// The index of the unit whose outputs serve for a reference.
+    fn unit_index(&self, job: &Job, reference: Reference) -> Option<usize> {
         self.all.iter().position(|unit| is_like(job, *unit, reference))
     }
 
     /// Where the references of a cell are, the best first.
     fn of_cell(&self, job: &Job, index: usize) -> Vec<usize> {
-        self.references.of_cell(index).iter().filter_map(|reference| self.place(job, *reference)).collect()
+        self.references.of_cell(index).iter().filter_map(|reference| self.unit_index(job, *reference)).collect()
     }
 }
 
@@ -131,8 +131,8 @@ impl Units {
 fn failed_before(job: &Job, cell: &Cell) -> Option<String> {
     let found = job.manifest().findings.outputs.as_ref()?;
     let is_like = |at: u32| {
-        let other = job.cell(at as usize);
-        (other.model(), other.input()) == (cell.model(), cell.input())
+        let compared = job.cell(at as usize);
+        (compared.model(), compared.input()) == (cell.model(), cell.input())
     };
     let apart = found.not_compared.iter().find(|known| is_like(known.cell)).map(|known| known.problem.clone());
     apart.or_else(|| found.fidelity.iter().filter(|known| is_like(known.cell)).find_map(|it| it.no_reference.clone()))
@@ -150,7 +150,7 @@ fn is_like(job: &Job, one: Reference, other: Reference) -> bool {
 
 /// The items of a model as files for workers.
 pub(super) fn items_folder(job: &Job, model: ModelIndex) -> PathBuf {
-    job.folder().join(ITEMS).join(model.place().to_string())
+    job.folder().join(ITEMS).join(model.index().to_string())
 }
 
 fn outputs_folder(job: &Job, unit: Reference) -> PathBuf {
@@ -167,7 +167,7 @@ fn batch(job: &Job, cell: &Cell, data: &ModelData) -> u64 {
 }
 
 /// Has a worker write the outputs for all items; why there are none, in words.
-fn run(job: &Job, unit: Reference, session: &mut Session<'_>) -> Result<(), String> {
+fn run(job: &Job, unit: Reference, runner: &mut Runner<'_>) -> Result<(), String> {
     let cell = *job.cell(unit.index());
     let Some(data) = job.data(&cell) else { return Ok(()) };
     let is_cell = matches!(unit, Reference::Cell(_));
@@ -188,39 +188,39 @@ fn run(job: &Job, unit: Reference, session: &mut Session<'_>) -> Result<(), Stri
     let command = Command::Evaluate { data: items, items_in_file, path };
     if !is_cell {
         let request = job.stored_request(&cell, data.tensors(batch));
-        let run = run_stored(job, &cell, request, (&folder, command), job.measure().timeout, session);
+        let run = run_stored(job, &cell, request, (&folder, command), job.measure().timeout, runner);
         return run.unwrap_or_else(|_| Err("it was interrupted".to_owned()));
     }
     let request = job.data_request(&cell, job.fed_tensors(&cell, data.tensors(batch)));
-    let mut launch = session.launch(job, &cell, Arm::Pilot, 0);
+    let mut launch = runner.launch(job, &cell, RunKind::Rehearsal, 0);
     launch.timeout = patience(job, &cell, calls);
-    launch.log = session::log(job, &format!("{}-dataset", cell.id));
-    match session.ask(launch, request, &[command]) {
+    launch.log = runner::log(job, &format!("{}-dataset", cell.id));
+    match runner.ask(launch, request, &[command]) {
         Ok(run) => run.failure.map_or(Ok(()), |failure| Err(failure.message)),
         Err(_) => Err("it was interrupted".to_owned()),
     }
 }
 
-/// Several times what so many calls took in the rehearsal, beside what any run may take.
+/// Several times what so many calls took in the rehearsal, in addition to what any run may take.
 fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
     const TIMES: u64 = 5;
-    let (call, timeout) = (job.pilot_samples(cell).longest_ns, job.measure().timeout);
+    let (call, timeout) = (job.rehearsal_samples(cell).longest_ns, job.measure().timeout);
     Nanos(timeout.0.saturating_add(call.saturating_mul(calls).saturating_mul(TIMES)))
 }
 
 /// What is known of each variant after its run.
-fn judge(job: &Job, units: &Units, session: &mut Session<'_>) -> Vec<VariantAccuracy> {
+fn judge(job: &Job, units: &Units, runner: &mut Runner<'_>) -> Vec<VariantAccuracy> {
     let outcomes = &units.outcomes;
     let item_scores: Vec<ItemScoresFound> =
-        units.all.iter().zip(outcomes).map(|(unit, outcome)| found_scores(job, *unit, outcome, session)).collect();
-    let one = |(position, unit): (usize, &Reference)| {
+        units.all.iter().zip(outcomes).map(|(unit, outcome)| found_scores(job, *unit, outcome, runner)).collect();
+    let accuracy_of = |(position, unit): (usize, &Reference)| {
         let index = unit.cell()?;
         let cell = job.cell(unit.index());
-        let own = &item_scores[position];
+        let of_variant = &item_scores[position];
         let of_unit = units.of_cell(job, unit.index());
         let mut ran = of_unit.iter().filter(|at| outcomes[**at].is_ok());
         // The first that has all scores, since a `score` command may fail on one.
-        let reference = ran.clone().find(|at| item_scores[**at].has_all_of(own)).or_else(|| ran.next());
+        let reference = ran.clone().find(|at| item_scores[**at].has_all_of(of_variant)).or_else(|| ran.next());
         let before = reference.map(|at| &item_scores[*at].scores);
         let data = job.data(cell);
         Some(VariantAccuracy {
@@ -228,12 +228,12 @@ fn judge(job: &Job, units: &Units, session: &mut Session<'_>) -> Vec<VariantAccu
             reference: reference.or(of_unit.first()).and_then(|at| units.all[*at].cell()),
             items: data.map_or(0, |data| data.fitted.items),
             batch: data.map_or(1, |data| batch(job, cell, data)),
-            scores: scores(&own.scores, before),
-            right: right(&own.scores),
-            problem: (!own.problems.is_empty()).then(|| own.problems.join("; ")),
+            scores: scores(&of_variant.scores, before),
+            right: right(&of_variant.scores),
+            problem: (!of_variant.problems.is_empty()).then(|| of_variant.problems.join("; ")),
         })
     };
-    units.all.iter().enumerate().filter_map(one).collect()
+    units.all.iter().enumerate().filter_map(accuracy_of).collect()
 }
 
 type ScoresByMetric = Vec<(AccuracyMetric, ItemScores)>;
@@ -256,18 +256,13 @@ impl ItemScoresFound {
 }
 
 /// By labels, and by the `score` command.
-fn found_scores(
-    job: &Job,
-    unit: Reference,
-    outcome: &Result<(), String>,
-    session: &mut Session<'_>,
-) -> ItemScoresFound {
+fn found_scores(job: &Job, unit: Reference, outcome: &Result<(), String>, runner: &mut Runner<'_>) -> ItemScoresFound {
     if let Err(problem) = outcome {
         return ItemScoresFound::of_problem(problem.clone());
     }
     let Some(data) = job.data(job.cell(unit.index())) else { return ItemScoresFound::default() };
     let of_labels = item_scores(job, unit);
-    let mut found = score_command::run(job, unit, data, &outputs_folder(job, unit), session);
+    let mut found = score_command::run(job, unit, data, &outputs_folder(job, unit), runner);
     match of_labels {
         Ok(scores) => found.scores.splice(0..0, scores).for_each(drop),
         Err(problem) => found.problems.insert(0, problem),
@@ -287,8 +282,8 @@ fn item_scores(job: &Job, unit: Reference) -> Result<ScoresByMetric, String> {
     }
     let sets = read_outputs(&outputs_folder(job, unit)).map_err(|problem| problem.to_string())?;
     let output = whole(&sets, data.dataset.output.as_deref())?;
-    let of = |metric: AccuracyMetric| Ok((metric, ItemScores::of(metric, &output, &labels)?));
-    of_labels.into_iter().map(of).collect::<Result<_, AccuracyError>>().map_err(|problem| {
+    let scores = |metric: AccuracyMetric| Ok((metric, ItemScores::of(metric, &output, &labels)?));
+    of_labels.into_iter().map(scores).collect::<Result<_, AccuracyError>>().map_err(|problem| {
         let is_nan = matches!(problem, AccuracyError::NotANumber { .. });
         match is_nan.then(|| data.not_finite(data.fitted.items)).flatten() {
             Some(found) => format!("{problem}; {found}"),
@@ -299,8 +294,8 @@ fn item_scores(job: &Job, unit: Reference) -> Result<ScoresByMetric, String> {
 
 /// All items of one output.
 fn whole(sets: &[Vec<Array>], name: Option<&str>) -> Result<Array, String> {
-    let is_it = |output: &&Array| name.is_none_or(|name| output.name == name);
-    let parts: Vec<&Array> = sets.iter().filter_map(|set| set.iter().find(is_it)).collect();
+    let is_named = |output: &&Array| name.is_none_or(|name| output.name == name);
+    let parts: Vec<&Array> = sets.iter().filter_map(|set| set.iter().find(is_named)).collect();
     let first = parts.first().ok_or("there is no such output")?;
     Array::stacked(parts.iter().copied())
         .ok_or_else(|| format!("the shape of output `{}` varies; write a `score` command for such outputs", first.name))
@@ -309,20 +304,20 @@ fn whole(sets: &[Vec<Array>], name: Option<&str>) -> Result<Array, String> {
 /// Which items are right, of metrics by which an item is right or wrong.
 fn right(item_scores: &ScoresByMetric) -> BTreeMap<String, String> {
     let shares = item_scores.iter().filter(|(metric, _)| metric.among().is_some());
-    let bits = |of: &ItemScores| item_bits::write(of.values.iter().map(|score| *score > 0.0));
-    shares.map(|(metric, of)| (metric.metric().name.to_owned(), bits(of))).collect()
+    let bits = |scores: &ItemScores| item_bits::write(scores.values.iter().map(|score| *score > 0.0));
+    shares.map(|(metric, scores)| (metric.metric().name.to_owned(), bits(scores))).collect()
 }
 
 fn scores(item_scores: &ScoresByMetric, reference: Option<&ScoresByMetric>) -> Vec<Score> {
-    let one = |(metric, own): &(AccuracyMetric, ItemScores)| {
+    let with_change = |(metric, scores): &(AccuracyMetric, ItemScores)| {
         let before = reference.and_then(|all| all.iter().find(|(known, _)| known == metric));
-        let change = before.and_then(|(_, before)| change(*metric, before, own));
-        Some(Score { metric: *metric, estimate: score(*metric, own)?, change })
+        let change = before.and_then(|(_, before)| change(*metric, before, scores));
+        Some(Score { metric: *metric, estimate: score(*metric, scores)?, change })
     };
-    item_scores.iter().filter_map(one).collect()
+    item_scores.iter().filter_map(with_change).collect()
 }
 
-/// How like the reference's the outputs for the data are, for every cell that a measured one speaks for: real items say
+/// How like the reference's the outputs for the data are, for every cell that a measured one stands for: real items say
 /// more than random ones.
 fn fidelity_on_data(job: &Job, units: &Units) -> Vec<CellFidelity> {
     let manifest = job.manifest();
@@ -348,15 +343,15 @@ fn fidelity_on_data(job: &Job, units: &Units) -> Vec<CellFidelity> {
                 }
                 Reference::Stored(_) => None,
             };
-            let is_it = |known: &&CellFidelity| known.cell as usize == other;
+            let is_of_cell = |known: &&CellFidelity| known.cell as usize == other;
             // What was seen for the inputs that are measured with holds for items of data.
-            let varies = compared.iter().find(is_it).is_some_and(|known| known.fidelity.reference_varies);
+            let varies = compared.iter().find(is_of_cell).is_some_and(|known| known.fidelity.reference_varies);
             let fidelity = match varies {
                 true => fidelity.clone().with_a_reference_that_varies(),
                 false => fidelity.clone(),
             };
             // A cell that failed in the rehearsal is not run over data.
-            let before = || compared.iter().find(is_it).and_then(|known| known.no_reference.clone());
+            let before = || compared.iter().find(is_of_cell).and_then(|known| known.no_reference.clone());
             let no_reference = problem.clone().or_else(before).filter(|_| !references.is_exact(job, used));
             Some(CellFidelity { cell: other as u32, reference, no_reference, fidelity })
         }));

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ItemScoresFound, Reference};
 use crate::run::Job;
 use crate::run::dataset::ModelData;
-use crate::run::session::Session;
+use crate::run::runner::Runner;
 use base::metric::Metric;
 use base::printable::printable_line;
 use base::privacy::without_home;
@@ -52,11 +52,11 @@ pub(super) fn run(
     unit: Reference,
     data: &ModelData,
     written: &Path,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> ItemScoresFound {
     let folder = written.join("score");
-    // Committed reports hold it.
-    let told = |problem: String| without_home(&format!("`score: [{}]`{problem}", data.dataset.score.join(", ")));
+    // Without the home folder, because committed reports contain this text.
+    let described = |problem: String| without_home(&format!("`score: [{}]`{problem}", data.dataset.score.join(", ")));
     let Some((program, arguments)) = data.dataset.score.split_first() else { return ItemScoresFound::default() };
     if let Err(problem) = save(written, &folder, data.fitted.items) {
         return ItemScoresFound::of_problem(format!("the outputs for `score`: {problem}"));
@@ -76,10 +76,10 @@ pub(super) fn run(
         .env("PERFRUN_VARIANT", variant)
         .env("PERFRUN_DEVICE", device);
     let timeout = job.measure().timeout.to_duration();
-    let done = session.run_command(command, timeout).map_err(|problem| format!(": {problem}"));
+    let done = runner.run_command(command, timeout).map_err(|problem| format!(": {problem}"));
     match done.and_then(|done| numbers_of(job, &done, data)) {
-        Ok(found) => ItemScoresFound { problems: found.problems.into_iter().map(told).collect(), ..found },
-        Err(problem) => ItemScoresFound::of_problem(told(problem)),
+        Ok(found) => ItemScoresFound { problems: found.problems.into_iter().map(described).collect(), ..found },
+        Err(problem) => ItemScoresFound::of_problem(described(problem)),
     }
 }
 
@@ -122,8 +122,8 @@ fn files<'a>(index: usize, calls: &[&'a Array], items: u64) -> Vec<(String, Cow<
     match Array::stacked(calls.iter().copied()).filter(|_| is_even && has_all) {
         Some(all) => vec![(format!("{stem}.npy"), Cow::Owned(all))],
         None => {
-            let one = |(call, array): (usize, &&'a Array)| (format!("{stem}-{call}.npy"), Cow::Borrowed(*array));
-            calls.iter().enumerate().map(one).collect()
+            let of_call = |(call, array): (usize, &&'a Array)| (format!("{stem}-{call}.npy"), Cow::Borrowed(*array));
+            calls.iter().enumerate().map(of_call).collect()
         }
     }
 }
@@ -167,8 +167,8 @@ fn checked(job: &Job, metric: &'static Metric, mut values: Vec<f64>, items: u64)
     if values.len() != 1 && values.len() as u64 != items {
         return Err(format!("it printed {} values of `{name}` for {}", values.len(), count(items, "item")));
     }
-    let declared = job.manifest().experiment.metrics.iter().find(|own| own.metric == metric);
-    values.iter_mut().for_each(|value| *value *= declared.map_or(1.0, |own| own.factor));
+    let declared = job.manifest().experiment.metrics.iter().find(|declared| declared.metric == metric);
+    values.iter_mut().for_each(|value| *value *= declared.map_or(1.0, |declared| declared.factor));
     match values.iter().find(|value| value.abs() > MOST) {
         Some(large) => Err(format!("it printed {large:e} for `{name}`, and nothing is that large")),
         None => Ok(values),
@@ -198,10 +198,10 @@ mod tests {
             let calls: Vec<&Array> = arrays.iter().collect();
             files(0, &calls, items).into_iter().map(|(name, array)| (name, array.shape[0])).collect()
         };
-        let one = |name: &str, rows: u64| (name.to_owned(), rows);
-        assert_eq!(named(&[4, 4, 1], 9), [one("0-boxes.npy", 9)]);
-        let apart = [one("0-boxes-0.npy", 1), one("0-boxes-1.npy", 0), one("0-boxes-2.npy", 2)];
+        let file = |name: &str, rows: u64| (name.to_owned(), rows);
+        assert_eq!(named(&[4, 4, 1], 9), [file("0-boxes.npy", 9)]);
+        let apart = [file("0-boxes-0.npy", 1), file("0-boxes-1.npy", 0), file("0-boxes-2.npy", 2)];
         assert_eq!(named(&[1, 0, 2], 3), apart, "as many boxes as images, by chance");
-        assert_eq!(named(&[5], 1), [one("0-boxes-0.npy", 5)]);
+        assert_eq!(named(&[5], 1), [file("0-boxes-0.npy", 5)]);
     }
 }

@@ -1,7 +1,7 @@
 //! Observing the activations of a model for a static int8 conversion, in a worker of its own.
 //!
-//! The data are items of the model's dataset, else the seeded inputs that the cell is measured with. Random numbers tell
-//! little about the accuracy of what comes out, and all about its speed, and the report says what was observed.
+//! The data are items of the model's dataset, else the seeded inputs that the cell is measured with. Random numbers say
+//! little about the accuracy of the converted model but everything about its speed; the report names the data.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::job::VariantKey;
 use crate::run::passes::accuracy::items_folder;
-use crate::run::session::{self, Session};
+use crate::run::runner::{self, Runner};
 use base::quantity::Nanos;
 use experiment::{Calibration, Values};
 use plan::Cell;
@@ -34,7 +34,7 @@ pub(crate) struct Observation {
     pub tensors: Vec<TensorRequest>,
     /// Sets of inputs.
     pub sets: u32,
-    /// Real items in their place.
+    /// Real items to use instead of the seeded inputs.
     pub data: Option<Data>,
     /// Where the worker's standard error goes.
     pub log: PathBuf,
@@ -52,11 +52,11 @@ impl Observation {
         &self,
         path: &Path,
         calibration: Calibration,
-        session: &mut Session<'_>,
+        runner: &mut Runner<'_>,
     ) -> Result<Ranges, String> {
-        let launch = Session::launch_for_file(&self.executable, &self.log, self.timeout);
+        let launch = Runner::launch_for_file(&self.executable, &self.log, self.timeout);
         let command = Command::ActivationRanges { calibration, data: self.data.clone() };
-        let asked = session.ask(launch, self.request(path), &[command]);
+        let asked = runner.ask(launch, self.request(path), &[command]);
         let run = asked.map_err(|_| "it was interrupted".to_owned())?;
         match (run.failure, run.ranges) {
             (Some(failure), _) => Err(failure.message),
@@ -87,16 +87,16 @@ pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
     }
     let (seed, input) = (job.plan().seed, job.input(cell));
     let sets = random_inputs(job, cell).1;
-    let mut of = format!("input {} of {}", coordinates.input(), coordinates.model());
+    let mut source = format!("input {} of {}", coordinates.input(), coordinates.model());
     if !input.tensors.is_empty() || input.values != Values::default() {
         let values = serde_json::to_string(&(&input.values, &input.tensors)).expect("values have string keys only");
-        of += &format!(", values {values}");
+        source += &format!(", values {values}");
     }
     if let Some(file) = &input.file {
         let (path, sha256) = (file.path.display(), &file.sha256);
-        return format!("the first {sets} input sets of {path} (SHA-256 {sha256}), {of}");
+        return format!("the first {sets} input sets of {path} (SHA-256 {sha256}), {source}");
     }
-    random_items(u64::from(sets) * job.batch_size(cell).unwrap_or(1), seed, &of)
+    random_items(u64::from(sets) * job.batch_size(cell).unwrap_or(1), seed, &source)
 }
 
 /// Observes the activations of the model at `path`.
@@ -105,11 +105,11 @@ pub(super) fn observe(
     key: VariantKey,
     recipe: &Recipe,
     path: &Path,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<Ranges, String> {
     let cell = first_cell(job, key).ok_or_else(|| "no cell needs it".to_owned())?;
     let Recipe::Int8Static { calibration, .. } = recipe else { return Ok(Ranges::new()) };
-    observation(job, cell)?.ranges(path, *calibration, session)
+    observation(job, cell)?.ranges(path, *calibration, runner)
 }
 
 /// The first cell of a variant: its input is what is observed.
@@ -119,7 +119,7 @@ fn first_cell(job: &Job, key: VariantKey) -> Option<&Cell> {
 
 /// The data of a cell's model, and what the record says about them.
 fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<(&'a ModelData, &'a DatasetFile)> {
-    let known = job.manifest().datasets.get(cell.model().place())?.as_ref()?;
+    let known = job.manifest().datasets.get(cell.model().index())?.as_ref()?;
     Some((job.data(cell)?, known))
 }
 
@@ -140,7 +140,7 @@ fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
         tensors,
         sets,
         data: None,
-        log: session::log(job, "calibration"),
+        log: runner::log(job, "calibration"),
         timeout: manifest.experiment.measure.timeout,
     };
     let Some((data, _)) = data_of(job, cell) else { return Ok(random) };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::run::session::Session;
+use crate::run::runner::Runner;
 use files::scratch::Scratch;
 use prepare::models::apart::{Reply, Request};
 use prepare::models::{CacheError, Made, Ranges};
@@ -17,7 +17,7 @@ use worker::exit::{self, OutOfMemoryKills};
 const PATIENCE: Duration = Duration::MAX;
 
 /// Runs the model in a file, whose outputs are what has to be observed, and says what ranges they have.
-pub(crate) type Observe<'a> = &'a mut dyn FnMut(&Path, &mut Session<'_>) -> Result<Ranges, String>;
+pub(crate) type Observe<'a> = &'a mut dyn FnMut(&Path, &mut Runner<'_>) -> Result<Ranges, String>;
 
 /// From the cache, or converted now by `executable`, which is perfrun.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn convert(
     executable: &Path,
     mut request: Request,
     observe: Observe<'_>,
-    session: &mut Session<'_>,
+    runner: &mut Runner<'_>,
 ) -> Result<Made, Failure> {
     if let Some(made) = request.cached() {
         return Ok(made);
@@ -40,27 +40,27 @@ pub(crate) fn convert(
     };
     let scratch = std::fs::create_dir_all(&models).and_then(|()| Scratch::within(&models)).map_err(unusable)?;
     loop {
-        match ask(executable, &request, scratch.path(), session)? {
+        match ask(executable, &request, scratch.path(), runner)? {
             Reply::Made { was_damaged } => {
                 let made = request.cached().ok_or_else(|| unusable(io::ErrorKind::NotFound.into()))?;
                 return Ok(Made { was_cached: false, was_damaged, ..made });
             }
             Reply::Observe(model) => {
-                request.ranges = Some(observe(&model, session).map_err(refused)?);
+                request.ranges = Some(observe(&model, runner).map_err(refused)?);
             }
             Reply::Refused(problem) => return Err(refused(problem)),
         }
     }
 }
 
-fn ask(executable: &Path, request: &Request, folder: &Path, session: &mut Session<'_>) -> Result<Reply, Failure> {
+fn ask(executable: &Path, request: &Request, folder: &Path, runner: &mut Runner<'_>) -> Result<Reply, Failure> {
     let text = serde_json::to_vec(request).expect("a request has string keys only");
     let failed = |problem: String| Failure::new(FailureKind::Internal, problem);
     std::fs::write(folder.join(Request::FILE), text).map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(executable);
     command.arg("convert-apart").arg(folder);
     let kills = OutOfMemoryKills::now();
-    let ended = session.run_command(command, PATIENCE).map_err(|error| failed(error.to_string()))?;
+    let ended = runner.run_command(command, PATIENCE).map_err(|error| failed(error.to_string()))?;
     let reply = plain_file::text(&folder.join(Reply::FILE)).ok().filter(|_| ended.status.success());
     let reply = reply.and_then(|text| serde_json::from_str(&text).ok());
     reply.ok_or_else(|| exit::explained("the conversion", ended.status, &ended.complaint, kills))

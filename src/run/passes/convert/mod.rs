@@ -16,7 +16,7 @@ use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::job::VariantKey;
 use crate::run::model::{self, PreparedModel, ServingFile};
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use base::wording::distinct;
 use files::digest;
 use onnx::precision;
@@ -28,7 +28,8 @@ use record::{Converted, VariantFile, VariantOrigin};
 
 /// Gives every variant its file.
 ///
-/// A later session looks for the files again, since where they are is nobody else's business, and finds the same bytes.
+/// A later invocation looks for the files again, because a record does not store where they lie, and finds the same
+/// bytes.
 pub(super) struct Convert;
 
 impl Pass for Convert {
@@ -42,18 +43,18 @@ impl Pass for Convert {
         wanted(job).iter().all(|key| job.variant_files.contains_key(key))
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Converted, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Converted, RunError> {
         let (wanted, needed) = in_order(job);
         let mut variant_files = Vec::with_capacity(wanted.len());
         for key in wanted {
             // Its cells will not be rehearsed either, and are skipped then.
-            if job.is_limited() && !needed.contains(&key) && !has_time(job, session) {
+            if job.is_limited() && !needed.contains(&key) && !has_time(job, runner) {
                 job.variant_files.insert(key, Err("the budget left no time to convert it".to_owned()));
                 continue;
             }
-            let (described, found) = one(job, key, session);
+            let (described, found) = variant_file(job, key, runner);
             // A conversion that was cut short says nothing about its model.
-            session.go_on()?;
+            runner.go_on()?;
             let described = as_before(job, described);
             let usable = found.filter(|_| described.problem.is_none());
             job.variant_files.insert(key, usable.ok_or_else(|| described.problem.clone().unwrap_or_default()));
@@ -89,7 +90,7 @@ fn in_order(job: &Job) -> (Vec<VariantKey>, Vec<VariantKey>) {
 }
 
 /// The file of one variant, and what the record says about it.
-fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<ServingFile>) {
+fn variant_file(job: &Job, key: VariantKey, runner: &mut Runner<'_>) -> (VariantFile, Option<ServingFile>) {
     let experiment = job.experiment();
     let (model, variant) = (&experiment.models[key.model], &experiment.variants[key.variant]);
     match model.file_for(variant) {
@@ -100,12 +101,12 @@ fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, O
                 Err(problem) => return (without_file(key, None, problem), None),
             };
             let (name, precision) = (model.name.as_str(), variant.precision);
-            session.emit(&Event::Converting { model: name, precision });
+            runner.emit(&Event::Converting { model: name, precision });
             let started = Instant::now();
-            let made = convert(job, key, &recipe, session);
+            let made = convert(job, key, &recipe, runner);
             if let Ok(made) = &made {
                 let (was_cached, was_damaged, took) = (made.was_cached, made.was_damaged, started.elapsed());
-                session.emit(&Event::Converted { model: name, precision, was_cached, was_damaged, took });
+                runner.emit(&Event::Converted { model: name, precision, was_cached, was_damaged, took });
             }
             described(key, recipe, made)
         }
@@ -123,12 +124,12 @@ fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
 
 /// The file that is converted, and its hash.
 fn source(job: &Job, key: VariantKey) -> Result<(&Path, &str), String> {
-    let path = job.models.get(key.model.place()).and_then(PreparedModel::path);
-    let known = job.manifest().models.get(key.model.place()).and_then(Option::as_ref);
+    let path = job.models.get(key.model.index()).and_then(PreparedModel::path);
+    let known = job.manifest().models.get(key.model.index()).and_then(Option::as_ref);
     path.zip(known.map(|file| file.sha256.as_str())).ok_or_else(|| "it has no file".to_owned())
 }
 
-fn convert(job: &Job, key: VariantKey, recipe: &Recipe, session: &mut Session<'_>) -> Result<models::Made, String> {
+fn convert(job: &Job, key: VariantKey, recipe: &Recipe, runner: &mut Runner<'_>) -> Result<models::Made, String> {
     let (path, sha256) = source(job, key)?;
     let request = Request {
         path: path.to_owned(),
@@ -138,8 +139,8 @@ fn convert(job: &Job, key: VariantKey, recipe: &Recipe, session: &mut Session<'_
         ranges: None,
     };
     let mut observe =
-        |model: &Path, session: &mut Session<'_>| activation_ranges::observe(job, key, recipe, model, session);
-    apart::convert(&job.executable, request, &mut observe, session).map_err(|failure| failure.message)
+        |model: &Path, runner: &mut Runner<'_>| activation_ranges::observe(job, key, recipe, model, runner);
+    apart::convert(&job.executable, request, &mut observe, runner).map_err(|failure| failure.message)
 }
 
 fn described(
@@ -165,13 +166,13 @@ fn described(
 fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<ServingFile>) {
     let variant = &job.experiment().variants[key.variant];
     let origin = VariantOrigin::Own { path: relative.to_owned() };
-    let own = job.models.get(key.model.place()).and_then(|model| model.declared.file_for(variant));
-    let Some(absolute) = own else {
+    let path = job.models.get(key.model.index()).and_then(|model| model.declared.file_for(variant));
+    let Some(absolute) = path else {
         let problem = Some("where it lies on this machine is not known".to_owned());
         return (VariantFile { problem, ..of_origin(key, origin) }, None);
     };
     let whole = onnx::read_header(absolute).and_then(|header| header.check_files(absolute).map(|()| header));
-    let model = job.models.get(key.model.place()).and_then(|model| model.header.as_ref());
+    let model = job.models.get(key.model.index()).and_then(|model| model.header.as_ref());
     let read = whole.map_err(|error| error.kind.to_string()).and_then(|header| {
         if let Some(misfit) = model.and_then(|model| model.signature.misfit(&header.signature)) {
             return Err(format!("{misfit}; files of one model take the same inputs: make it an entry of `models`"));
@@ -221,8 +222,8 @@ fn of_origin(key: VariantKey, origin: VariantOrigin) -> VariantFile {
     VariantFile { model, variant, provider, origin, sha256: None, parts: BTreeMap::new(), bytes: None, problem: None }
 }
 
-/// A resumed record must go on with the same bytes. Where they are others now, what it began with stays known, so that a
-/// further session finds the difference again.
+/// A resumed record must go on with the same bytes. Where they have changed, the bytes that it began with stay known,
+/// so that a further invocation finds the difference again.
 fn as_before(job: &Job, file: VariantFile) -> VariantFile {
     let same = |before: &&VariantFile| {
         (before.model, before.variant, before.provider) == (file.model, file.variant, file.provider)
@@ -230,8 +231,8 @@ fn as_before(job: &Job, file: VariantFile) -> VariantFile {
     let before = job.manifest().variant_files().iter().find(same);
     match before.filter(|before| before.sha256.is_some() && before.sha256 != file.sha256) {
         Some(before) => {
-            let others = || "its file is not the one that the record began with".to_owned();
-            VariantFile { problem: Some(file.problem.unwrap_or_else(others)), ..before.clone() }
+            let changed = || "its file is not the one that the record began with".to_owned();
+            VariantFile { problem: Some(file.problem.unwrap_or_else(changed)), ..before.clone() }
         }
         None => file,
     }

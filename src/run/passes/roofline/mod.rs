@@ -1,6 +1,6 @@
 //! What this machine can do at most (method 5.6): arithmetic for each kind of number that cells multiply, bandwidth for
 //! as many bytes as they move, and what starting their nodes takes. All of it is measured as every cell is, by the
-//! runtime on the device with the threads of the cells. What cells achieve is told as a share of it.
+//! runtime on the device with the threads of the cells. What cells achieve is reported as a share of it.
 //!
 //! A roof by data sheet would be another number: clocks move, and no library reaches it.
 
@@ -13,7 +13,7 @@ use self::models::Subject;
 use self::trial::{Seen, Trial};
 use super::Pass;
 use crate::run::Job;
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use experiment::{Completion, ModelIndex, Provider, VariantIndex};
 use onnx::cost::{Arithmetic, arithmetic};
 use plan::Cell;
@@ -48,29 +48,29 @@ impl Pass for MeasureRoofline {
         is_real && !job.manifest().quick && !wanted(job, &files(job)).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Roofline, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Roofline, RunError> {
         let files = files(job);
         let wanted = wanted(job, &files);
         let mut found = Roofline { files, ..Roofline::default() };
         for ((device, threads), wanted) in wanted {
             let starts_ahead = Provider::of(job.device(&wanted.cell))
                 .is_some_and(|provider| provider.completion == Completion::Stream);
-            let mut place = DeviceThreads {
+            let mut measured = DeviceThreads {
                 device,
                 threads,
                 trial: Trial { job, cell: wanted.cell },
                 launching: None,
                 starts_ahead,
             };
-            place.launching = place.start_nodes(session)?;
-            found.launches.extend(place.launching.clone());
+            measured.launching = measured.start_nodes(runner)?;
+            found.launches.extend(measured.launching.clone());
             for (arithmetic, cell) in wanted.arithmetic {
-                place.trial.cell = cell;
-                found.peaks.extend(place.multiply(arithmetic, session)?);
+                measured.trial.cell = cell;
+                found.peaks.extend(measured.multiply(arithmetic, runner)?);
             }
-            place.trial.cell = wanted.cell;
-            for (of, of_bytes) in wanted.streams {
-                found.bandwidths.extend(place.stream(of, of_bytes, session)?);
+            measured.trial.cell = wanted.cell;
+            for (stream, bytes) in wanted.streams {
+                found.bandwidths.extend(measured.stream(stream, bytes, runner)?);
             }
         }
         Ok(found)
@@ -92,7 +92,7 @@ fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted
     let mut all = BTreeMap::new();
     for cell in cells(job) {
         let device = manifest.experiment.devices[cell.device()].label();
-        let place = all.entry((device, manifest.threads_of(&cell))).or_insert_with(|| Wanted {
+        let wanted = all.entry((device, manifest.threads_of(&cell))).or_insert_with(|| Wanted {
             cell,
             arithmetic: BTreeMap::new(),
             streams: BTreeSet::new(),
@@ -101,22 +101,22 @@ fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted
         let replays = |cell: &Cell| {
             manifest.settings_of(cell).is_some_and(|(variant, device)| Provider::replays(variant, device))
         };
-        if replays(&place.cell) && !replays(&cell) {
-            place.cell = cell;
+        if replays(&wanted.cell) && !replays(&cell) {
+            wanted.cell = cell;
         }
         // Parts of every model stay in it.
-        place.arithmetic.entry(manifest.float32_of(&cell)).or_insert(cell);
+        wanted.arithmetic.entry(manifest.float32_of(&cell)).or_insert(cell);
         let is_its = |file: &&FileArithmetic| (file.model, file.variant) == (cell.model(), cell.variant());
-        let Some(own) = files.iter().find(is_its).map(|file| file.arithmetic) else { continue };
-        if own != Arithmetic::Float32 {
-            place.arithmetic.entry(own).or_insert(cell);
+        let Some(written) = files.iter().find(is_its).map(|file| file.arithmetic) else { continue };
+        if written != Arithmetic::Float32 {
+            wanted.arithmetic.entry(written).or_insert(cell);
         }
-        let is_half = matches!(own, Arithmetic::Float16 | Arithmetic::Bfloat16);
+        let is_half = matches!(written, Arithmetic::Float16 | Arithmetic::Bfloat16);
         // Whether half precision is more than float32 behind casts is known afterwards.
-        let numbers = [Some(own), is_half.then_some(Arithmetic::Float32)];
+        let numbers = [Some(written), is_half.then_some(Arithmetic::Float32)];
         let traffic = numbers.into_iter().flatten().filter_map(|numbers| manifest.traffic_in(&cell, numbers));
-        place.streams.extend(
-            traffic.flat_map(|traffic| traffic.parts().map(|(of, _, within)| (of, within)).collect::<Vec<_>>()),
+        wanted.streams.extend(
+            traffic.flat_map(|traffic| traffic.parts().map(|(stream, _, within)| (stream, within)).collect::<Vec<_>>()),
         );
     }
     all
@@ -127,7 +127,7 @@ fn cells(job: &Job) -> impl Iterator<Item = Cell> {
     let manifest = job.manifest();
     let has_roof = |cell: &&Cell| {
         let has_cost = manifest.cost(cell).is_some_and(|cost| cost.macs.is_some_and(|macs| macs > 0));
-        has_cost && job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed)
+        has_cost && job.rehearsal(cell).is_some_and(|run| run.outcome == Outcome::Completed)
     };
     manifest.plan.runnable().map(|(_, cell)| cell).filter(has_roof).copied()
 }
@@ -157,23 +157,23 @@ struct DeviceThreads<'a> {
 
 impl DeviceThreads<'_> {
     /// A chain of nodes that compute next to nothing, less one of a single node.
-    fn start_nodes(&self, session: &mut Session<'_>) -> Result<Option<Launching>, RunError> {
-        let one = self.trial.run(models::chain_of(1), session)?;
-        let many = self.trial.run(models::chain_of(LONG_CHAIN), session)?;
-        let (Some(one), Some(many)) = (one, many) else { return Ok(None) };
-        let is_whole = one.nodes == 1 && many.nodes == LONG_CHAIN;
-        let node_ns = (many.best_ns - one.best_ns) / (LONG_CHAIN - 1) as f64;
-        let call_ns = (one.best_ns - node_ns).max(0.0);
+    fn start_nodes(&self, runner: &mut Runner<'_>) -> Result<Option<Launching>, RunError> {
+        let single = self.trial.run(models::chain_of(1), runner)?;
+        let many = self.trial.run(models::chain_of(LONG_CHAIN), runner)?;
+        let (Some(single), Some(many)) = (single, many) else { return Ok(None) };
+        let is_whole = single.nodes == 1 && many.nodes == LONG_CHAIN;
+        let node_ns = (many.best_ns - single.best_ns) / (LONG_CHAIN - 1) as f64;
+        let call_ns = (single.best_ns - node_ns).max(0.0);
         let (device, threads) = (self.device.clone(), self.threads);
         // Of nodes that were made one, or that took no time, nothing is known.
         Ok((is_whole && node_ns > 0.0).then_some(Launching { device, threads, call_ns, node_ns }))
     }
 
     /// Products, larger ones where the first are too short; the fastest counts.
-    fn multiply(&self, arithmetic: Arithmetic, session: &mut Session<'_>) -> Result<Option<Peak>, RunError> {
+    fn multiply(&self, arithmetic: Arithmetic, runner: &mut Runner<'_>) -> Result<Option<Peak>, RunError> {
         let mut best: Option<Peak> = None;
         let mut size = FIRST_SIZE;
-        while let Some(seen) = self.first_that_runs(models::products(arithmetic, size), session)? {
+        while let Some(seen) = self.first_that_runs(models::products(arithmetic, size), runner)? {
             let operations_per_s = seen.work_per_s();
             let is_faster = best.as_ref().is_none_or(|best| best.operations_per_s < operations_per_s);
             if is_faster && self.is_long(seen.best_ns, seen.nodes) {
@@ -189,10 +189,10 @@ impl DeviceThreads<'_> {
     fn first_that_runs(
         &self,
         subjects: impl Iterator<Item = Subject>,
-        session: &mut Session<'_>,
+        runner: &mut Runner<'_>,
     ) -> Result<Option<Seen>, RunError> {
         for subject in subjects {
-            if let Some(seen) = self.trial.run(subject, session)? {
+            if let Some(seen) = self.trial.run(subject, runner)? {
                 return Ok(Some(seen));
             }
         }
@@ -200,13 +200,13 @@ impl DeviceThreads<'_> {
     }
 
     /// Going through so many bytes.
-    fn stream(&self, of: Stream, of_bytes: u64, session: &mut Session<'_>) -> Result<Option<Bandwidth>, RunError> {
+    fn stream(&self, stream: Stream, bytes: u64, runner: &mut Runner<'_>) -> Result<Option<Bandwidth>, RunError> {
         let times = if self.starts_ahead { TIMES_AHEAD } else { TIMES };
-        let Some(subject) = models::stream(of, of_bytes, times) else { return Ok(None) };
-        let seen = self.trial.run(subject, session)?;
+        let Some(subject) = models::stream(stream, bytes, times) else { return Ok(None) };
+        let seen = self.trial.run(subject, runner)?;
         let long = seen.filter(|seen| self.is_long(seen.best_ns, seen.nodes));
         let (device, threads) = (self.device.clone(), self.threads);
-        Ok(long.map(|seen| Bandwidth { device, threads, of, of_bytes, bytes_per_s: seen.work_per_s() }))
+        Ok(long.map(|seen| Bandwidth { device, threads, stream, bytes, bytes_per_s: seen.work_per_s() }))
     }
 
     /// Whether an inference of so many nodes takes much longer than starting them; of what is not known nothing is said.

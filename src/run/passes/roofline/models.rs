@@ -46,17 +46,17 @@ pub(super) fn products(arithmetic: Arithmetic, size: u64) -> impl Iterator<Item 
 }
 
 /// Going through at most so many bytes, so many times in each inference; `None` without memory for them.
-pub(super) fn stream(of: Stream, of_bytes: u64, times: u64) -> Option<Subject> {
+pub(super) fn stream(stream: Stream, bytes: u64, times: u64) -> Option<Subject> {
     const NUMBER: ElementType = ElementType::Float32;
     const NUMBER_BYTES: u64 = 4;
-    let (operator, shape, weights_shape, passed) = match of {
+    let (operator, shape, weights_shape, passed) = match stream {
         Stream::Weights => {
-            let size = (of_bytes / NUMBER_BYTES).isqrt();
+            let size = (bytes / NUMBER_BYTES).isqrt();
             ("MatMul", vec![1, size], vec![size, size], size * size + 2 * size)
         }
         Stream::Activations => {
             // The two that are added, and one in which the sum lies.
-            let length = of_bytes / NUMBER_BYTES / 3;
+            let length = bytes / NUMBER_BYTES / 3;
             ("Add", vec![length], vec![length], 3 * length)
         }
     };
@@ -83,16 +83,16 @@ pub(super) fn chain_of(nodes: u64) -> Subject {
     }
 }
 
-/// `c` of `a`, through so many nodes of one operator, each of which has these inputs beside.
-fn chain(operator: &str, beside: &[&str], nodes: u64) -> Vec<NodeProto> {
-    let name = |place: u64| match place {
+/// `c` of `a`, through so many nodes of one operator, each of which has these inputs in addition.
+fn chain(operator: &str, extra: &[&str], nodes: u64) -> Vec<NodeProto> {
+    let name = |index: u64| match index {
         0 => "a".to_owned(),
         last if last == nodes => "c".to_owned(),
         inner => format!("t{inner}"),
     };
-    let node = |place: u64| {
-        let (from, to) = (name(place), name(place + 1));
-        let inputs: Vec<&str> = std::iter::once(from.as_str()).chain(beside.iter().copied()).collect();
+    let node = |index: u64| {
+        let (from, to) = (name(index), name(index + 1));
+        let inputs: Vec<&str> = std::iter::once(from.as_str()).chain(extra.iter().copied()).collect();
         NodeProto::of(operator, &to, &inputs, &[&to], Vec::new())
     };
     (0..nodes).map(node).collect()
@@ -106,14 +106,14 @@ fn weights(element: &ElementType, shape: &[u64]) -> Option<TensorProto> {
     // Sums over a row stay what they are.
     let scale = (shape.last().copied().unwrap_or(1) as f64).sqrt().recip();
     let distinct: Vec<f32> = (0..DISTINCT).map(|_| (random.normal() * scale) as f32).collect();
-    let of = |number: &f32| match element {
+    let encoded = |number: &f32| match element {
         ElementType::Float16 => half::f16::from_f32(*number).to_le_bytes().to_vec(),
         ElementType::Bfloat16 => half::bf16::from_f32(*number).to_le_bytes().to_vec(),
         // Within seven bits, so that no product saturates on any processor.
         ElementType::Int8 => ((f64::from(*number) / scale * 16.0).clamp(-63.0, 63.0) as i8).to_le_bytes().to_vec(),
         _ => number.to_le_bytes().to_vec(),
     };
-    let pattern: Vec<u8> = distinct.iter().flat_map(of).collect();
+    let pattern: Vec<u8> = distinct.iter().flat_map(encoded).collect();
     let wanted = elements * (pattern.len() / distinct.len());
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(wanted).ok()?;
@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn streams_move_the_bytes_that_are_counted() {
-        for of in [Stream::Weights, Stream::Activations] {
-            let subject = stream(of, 4 << 20, 4).expect("memory");
-            assert_eq!(cost(&subject).bytes_moved.map(|bytes| bytes as f64), Some(subject.work), "{of:?}");
+        for kind in [Stream::Weights, Stream::Activations] {
+            let subject = stream(kind, 4 << 20, 4).expect("memory");
+            assert_eq!(cost(&subject).bytes_moved.map(|bytes| bytes as f64), Some(subject.work), "{kind:?}");
             let [once, four_times] = [1.0, 4.0].map(|times| times * f64::from(4 << 20));
             assert!(subject.work > 0.95 * four_times && subject.work < 1.05 * four_times && once < subject.work);
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::models::Subject;
 use crate::run::Job;
-use crate::run::session::{self, RunError, Session};
+use crate::run::runner::{self, RunError, Runner};
 use base::quantity::{Nanos, Ratio};
 use experiment::{AdaptiveWarmup, Warmup};
 use plan::{Cell, RandomStream};
-use record::Arm;
+use record::RunKind;
 use worker::RunPlan;
 use worker::backend::{CellRequest, Placement, TensorRequest};
 
@@ -53,8 +53,8 @@ impl Trial<'_> {
     /// # Errors
     ///
     /// If the user stopped it.
-    pub(super) fn run(&self, subject: Subject, session: &mut Session<'_>) -> Result<Option<Seen>, RunError> {
-        session.go_on()?;
+    pub(super) fn run(&self, subject: Subject, runner: &mut Runner<'_>) -> Result<Option<Seen>, RunError> {
+        runner.go_on()?;
         let job = self.job;
         let path = job.folder().join(MODEL);
         if onnx::save(subject.model, &path).is_err() {
@@ -67,9 +67,9 @@ impl Trial<'_> {
             outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),
             ..job.file_request(&self.cell, &path, tensors)
         };
-        let mut launch = session.launch(job, &self.cell, Arm::Pilot, 0);
-        launch.log = session::log(job, "peak");
-        let run = session.run(&launch, &RunPlan::warming(request, LENGTH), None)?;
+        let mut launch = runner.launch(job, &self.cell, RunKind::Rehearsal, 0);
+        launch.log = runner::log(job, "peak");
+        let run = runner.run(&launch, &RunPlan::warming(request, LENGTH), None)?;
         if run.failure.is_some() {
             return Ok(None);
         }

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use self::ladder::{Ladder, best};
 use super::Pass;
-use super::rehearsal::pilot_warmup;
+use super::rehearsal::rehearsal_warmup;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
-use crate::run::session::{RunError, Session};
+use crate::run::runner::{RunError, Runner};
 use crate::run::{Job, provenance, rounds};
 use base::metric::LATENCY;
 use base::quantity::Nanos;
 use experiment::{BatchSearch, Stop, TimeStop};
-use record::{Arm, CellSearch, InferenceCost, SearchEnd, Searched, StoredRun, Tried};
+use record::{CellSearch, InferenceCost, RunKind, SearchEnd, Searched, StoredRun, Tried};
 use worker::backend::{Failure, FailureKind};
 use worker::{RunPlan, WorkerRun};
 
-/// How long a batch is sampled, at most: enough for a median that tells 2 %.
+/// How long a batch is sampled, at most: enough for a median that resolves 2 %.
 const SAMPLING: Nanos = Nanos::from_millis(500);
 
 /// And at most so often.
@@ -41,18 +41,18 @@ impl Pass for Search {
         left(job).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Searched, RunError> {
+    fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Searched, RunError> {
         let mut found = job.manifest().findings.search.clone().unwrap_or_default();
         for (index, search) in left(job) {
-            found.searches.push(one(job, index, search, session)?);
+            found.searches.push(search_cell(job, index, search, runner)?);
             job.record_mut().keep(found.clone())?;
         }
         Ok(found)
     }
 
-    fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
+    fn emit(job: &Job, runner: &mut Runner<'_>, took: Option<Duration>) {
         if took.is_some() {
-            session.emit(&Event::Searched { manifest: job.manifest() });
+            runner.emit(&Event::Searched { manifest: job.manifest() });
         }
     }
 }
@@ -63,12 +63,17 @@ fn cells(job: &Job) -> Vec<(usize, BatchSearch)> {
     plan.runnable().filter_map(|(index, cell)| Some((index, plan.input_of(cell).search?))).collect()
 }
 
-/// Those that no session has searched.
+/// Those that no invocation has searched.
 fn left(job: &Job) -> Vec<(usize, BatchSearch)> {
     cells(job).into_iter().filter(|(index, _)| job.manifest().search_of(job.cell(*index)).is_none()).collect()
 }
 
-fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'_>) -> Result<CellSearch, RunError> {
+fn search_cell(
+    job: &mut Job,
+    index: usize,
+    search: BatchSearch,
+    runner: &mut Runner<'_>,
+) -> Result<CellSearch, RunError> {
     let manifest = job.manifest();
     let (measure, margin) = (&manifest.experiment.measure, manifest.experiment.compare.margin.default.0);
     let longest_s = rounds::longest(measure.stop).0 as f64 / 1e9;
@@ -79,12 +84,12 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
             Ok(batch) => batch,
             Err(end) => break end,
         };
-        if !tried.is_empty() && !super::has_time(job, session) {
+        if !tried.is_empty() && !super::has_time(job, runner) {
             break SearchEnd::Budget;
         }
-        session.go_on()?;
-        let outcome = probe(job, index, batch, tried.len() as u32, session)?;
-        session.emit(&Event::BatchTried { cell: &job.plan().path(job.cell(index)), tried: &outcome });
+        runner.go_on()?;
+        let outcome = probe(job, index, batch, tried.len() as u32, runner)?;
+        runner.emit(&Event::BatchTried { cell: &job.plan().path(job.cell(index)), tried: &outcome });
         tried.push(outcome);
     };
     let batch = best(&tried, margin);
@@ -94,11 +99,11 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
 }
 
 /// One batch, loaded, warmed up and sampled for a moment.
-fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Session<'_>) -> Result<Tried, RunError> {
+fn probe(job: &mut Job, index: usize, batch: u64, number: u32, runner: &mut Runner<'_>) -> Result<Tried, RunError> {
     let cell = *job.cell(index);
     let measure = job.measure().clone();
-    // Numbers that no run has: the seeds are nobody else's.
-    let (arm, run) = (Arm::Pilot, u32::MAX - number);
+    // Numbers that no run has, so that the seeds are its own.
+    let (kind, run) = (RunKind::Rehearsal, u32::MAX - number);
     let stop = Stop::Time(TimeStop {
         time: SAMPLING.min(rounds::longest(measure.stop)),
         min_samples: Stop::least_by_time(),
@@ -107,12 +112,12 @@ fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Ses
     let worker = match job.set_batch(index, batch) {
         Err(problem) => WorkerRun::failed(Failure::new(FailureKind::Shape, problem.to_string())),
         Ok(()) => {
-            let warming = RunPlan::warming(job.request(&cell, arm, run), pilot_warmup(measure.warmup));
+            let warming = RunPlan::warming(job.request(&cell, kind, run), rehearsal_warmup(measure.warmup));
             let plan = RunPlan { stop: Some(stop), ..warming };
-            session.run_cell(job, &cell, (arm, run), &plan)?
+            runner.run_cell(job, &cell, (kind, run), &plan)?
         }
     };
-    let slot = Slot::of(job, &cell, arm, run);
+    let slot = Slot::of(job, &cell, kind, run);
     let run = store_run(slot, worker, Some(stop), Some(batch));
     Ok(Tried { batch, items_per_s: rate(&run, batch), failure: run.failure })
 }

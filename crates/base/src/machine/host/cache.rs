@@ -59,9 +59,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         for cpu in 0..4 {
             let pair = if cpu < 2 { "0-1" } else { "2-3" };
-            let own = cpu.to_string();
-            let caches =
-                [("1", "Data", "48K", &*own), ("1", "Instruction", "32K", &own), ("2", "Unified", "2048K", &own)];
+            let this_cpu = cpu.to_string();
+            let caches = [
+                ("1", "Data", "48K", &*this_cpu),
+                ("1", "Instruction", "32K", &this_cpu),
+                ("2", "Unified", "2048K", &this_cpu),
+            ];
             for (index, (level, kind, size, shared)) in
                 caches.into_iter().chain([("3", "Unified", "16M", pair)]).enumerate()
             {

@@ -19,7 +19,7 @@ pub enum CoreSplitError {
 
 /// One core that may be used.
 struct Core {
-    /// The hardware thread that stands for it: sharing a core between threads would be no core of its own.
+    /// The hardware thread that stands for it: two threads that share a core would not each have a core.
     cpu: u32,
     /// What cores must have in common to be equal: package, and what the kernel says of their speed.
     kind: (String, Option<String>, Option<String>),
@@ -67,7 +67,7 @@ pub fn split_allowed_cores() -> Result<[Vec<u32>; 2], CoreSplitError> {
     split_cores(&kernel.allowed_cpus().unwrap_or_default(), cpu_quota(&kernel), &kernel)
 }
 
-/// The cores of these processors, by their lowest thread. A processor of which nothing is known is a core of its own.
+/// The cores of these processors, by their lowest thread. A processor of which nothing is known counts as a separate core.
 fn cores(cpus: &BTreeSet<u32>, kernel: &Kernel) -> Vec<Core> {
     let mut seen = BTreeSet::new();
     let mut cores = Vec::new();
@@ -121,7 +121,7 @@ mod tests {
         let processors: Vec<(u32, String, &str)> =
             (0..8).map(|cpu| (cpu, cpu.to_string(), if cpu < 3 { "0" } else { "1" })).collect();
         let processors: Vec<(u32, &str, &str, &str)> =
-            processors.iter().map(|(cpu, own, package)| (*cpu, own.as_str(), *package, "3")).collect();
+            processors.iter().map(|(cpu, siblings, package)| (*cpu, siblings.as_str(), *package, "3")).collect();
         let root = machine(&processors);
         assert_eq!(split(&root, &[0, 1, 2, 3, 4, 5, 6, 7], None), Ok([vec![3, 4], vec![5, 6]]));
         assert!(matches!(split(&root, &[2, 3], None), Err(CoreSplitError::TooFew { .. })));
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn a_quota_bounds_the_sets() {
-        let own: Vec<String> = (0..8).map(|cpu| cpu.to_string()).collect();
+        let siblings: Vec<String> = (0..8).map(|cpu| cpu.to_string()).collect();
         let processors: Vec<(u32, &str, &str, &str)> =
-            own.iter().enumerate().map(|(cpu, own)| (cpu as u32, own.as_str(), "0", "3")).collect();
+            siblings.iter().enumerate().map(|(cpu, siblings)| (cpu as u32, siblings.as_str(), "0", "3")).collect();
         let root = machine(&processors);
         let all = [0, 1, 2, 3, 4, 5, 6, 7];
         assert_eq!(split(&root, &all, Some(5.5)), Ok([vec![0, 1], vec![2, 3]]));

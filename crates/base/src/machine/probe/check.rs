@@ -6,13 +6,13 @@
 use serde::Serialize;
 
 use crate::code::{BUSY_MACHINE, Code};
-use crate::machine::host::{Host, Neighbour};
-use crate::machine::kernel::Load;
+use crate::machine::host::{BusyProcess, Host};
+use crate::machine::kernel::LoadAverage;
 
 /// What the kernel reads the time from where that is cheap (method 1.1).
 const CHEAP_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
 
-/// More neighbours than these are not named.
+/// More processes than these are not named.
 const MOST_NAMED: usize = 5;
 
 /// Whether something is as a measurement wants it.
@@ -23,7 +23,7 @@ pub enum State {
     Ok,
     /// It may spoil a measurement.
     Off,
-    /// The machine does not tell.
+    /// The machine does not report it.
     Unknown,
 }
 
@@ -31,8 +31,9 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub what: &'static str,
-    /// Where it stands.
-    pub place: &'static str,
+    /// The file or interface that says so.
+    #[serde(rename = "place")]
+    pub source: &'static str,
     /// What was found, in words.
     pub found: Option<String>,
     /// Whether that is good.
@@ -45,30 +46,34 @@ pub struct Check {
     pub without_root: Option<&'static str>,
 }
 
-/// Who uses a machine besides perfrun.
+/// What other processes use of the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Others {
+pub struct BackgroundLoad {
     /// Processors' worth of time that other processes used.
     pub cpus: f64,
-    /// Who they are, busiest first; may be empty where only the sum is known.
+    /// Their names, busiest first; may be empty where only the sum is known.
     pub names: Vec<String>,
-    /// What the kernel says of the whole machine, containers that cannot be seen from here included.
-    pub load: Option<Load>,
+    /// Of the whole machine, including containers that are invisible from here.
+    pub load_average: Option<LoadAverage>,
 }
 
-impl Others {
+impl BackgroundLoad {
     /// Of processes that were seen.
-    pub fn of(neighbours: &[Neighbour], load: Option<Load>) -> Self {
+    pub fn of(busy_processes: &[BusyProcess], load_average: Option<LoadAverage>) -> Self {
         // An empty sum is a negative zero.
-        let cpus = neighbours.iter().map(|neighbour| neighbour.cpus).sum::<f64>() + 0.0;
-        Others { cpus, names: neighbours.iter().map(|neighbour| neighbour.name.clone()).collect(), load }
+        let cpus = busy_processes.iter().map(|process| process.cpus).sum::<f64>() + 0.0;
+        BackgroundLoad {
+            cpus,
+            names: busy_processes.iter().map(|process| process.name.clone()).collect(),
+            load_average,
+        }
     }
 
     /// Why a machine with so many processors is not quiet, a fragment; `None` if it is (method 8.1).
     ///
-    /// Processes that were seen decide; bursts and other containers are missed by a short look, and the load of the last
-    /// minute has them. It also has what has ended, such as the build of perfrun, so it counts only where tasks of others
-    /// can run at this moment.
+    /// The processes that were seen decide. A short look misses bursts and other containers; the load average of the last
+    /// minute has them. That also has processes which ended, such as the build of perfrun, so it counts only where tasks
+    /// of other processes can run at this moment.
     pub fn why_not_quiet(&self, host: &Host) -> Option<String> {
         let cpus = host.logical_cpus.map_or(1.0, f64::from);
         let limit = BUSY_MACHINE * cpus;
@@ -77,17 +82,17 @@ impl Others {
             let who = if names.is_empty() { "other processes".to_owned() } else { names };
             return Some(format!("{who} used {:.1} of {cpus} processors", self.cpus));
         }
-        let load = self.load?;
+        let load = self.load_average?;
         let is_busy_now = f64::from(load.others_runnable) > limit;
         (is_busy_now && load.one_minute > limit)
             .then(|| format!("the load of the last minute was {:.1} on {cpus} processors", load.one_minute))
     }
 }
 
-/// Everything that is looked at, what matters most first.
-pub fn checks(host: &Host, others: &Others) -> Vec<Check> {
+/// All checks, the most important first.
+pub fn checks(host: &Host, background: &BackgroundLoad) -> Vec<Check> {
     vec![
-        load(host, others),
+        background_load(host, background),
         governor(host),
         turbo(host),
         clock_source(host),
@@ -99,11 +104,11 @@ pub fn checks(host: &Host, others: &Others) -> Vec<Check> {
     ]
 }
 
-fn load(host: &Host, others: &Others) -> Check {
-    let busy = others.why_not_quiet(host);
+fn background_load(host: &Host, background: &BackgroundLoad) -> Check {
+    let busy = background.why_not_quiet(host);
     Check {
-        what: "other load",
-        place: "/proc/<process>/stat, /proc/loadavg",
+        what: "background load",
+        source: "/proc/<process>/stat, /proc/loadavg",
         state: if busy.is_some() { State::Off } else { State::Ok },
         found: Some(busy.unwrap_or_else(|| "no other process uses the processors".to_owned())),
         code: Some(Code::Load),
@@ -118,7 +123,7 @@ fn governor(host: &Host) -> Check {
     let governor = host.governor.clone();
     Check {
         what: "frequency governor",
-        place: "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        source: "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
         state: state(governor.as_ref(), |governor| governor == "performance"),
         found: governor,
         code: Some(Code::Governor),
@@ -132,11 +137,11 @@ fn governor(host: &Host) -> Check {
 fn turbo(host: &Host) -> Check {
     Check {
         what: "turbo",
-        place: "/sys/devices/system/cpu/intel_pstate/no_turbo, /sys/devices/system/cpu/cpufreq/boost",
+        source: "/sys/devices/system/cpu/intel_pstate/no_turbo, /sys/devices/system/cpu/cpufreq/boost",
         state: state(host.turbo.as_ref(), |is_on| !is_on),
         found: host
             .turbo
-            .map(|is_on| if is_on { "on: clocks depend on temperature and other load" } else { "off" }.to_owned()),
+            .map(|is_on| if is_on { "on: clocks depend on temperature and background load" } else { "off" }.to_owned()),
         code: None,
         with_root: Some(
             "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo    (other drivers: echo 0 > /sys/devices/system/cpu/cpufreq/boost)",
@@ -150,7 +155,7 @@ fn turbo(host: &Host) -> Check {
 fn clock_source(host: &Host) -> Check {
     Check {
         what: "clock source",
-        place: "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        source: "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         state: state(host.clock_source.as_ref(), |source| CHEAP_CLOCKS.contains(&source.as_str())),
         found: host.clock_source.clone(),
         code: Some(Code::ClockSlow),
@@ -165,7 +170,7 @@ fn hypervisor(host: &Host) -> Check {
     let words = |is_guest: bool| if is_guest { "yes: other guests may take time from it" } else { "no" }.to_owned();
     Check {
         what: "virtual machine",
-        place: "/proc/cpuinfo (flag hypervisor)",
+        source: "/proc/cpuinfo (flag hypervisor)",
         state: state(host.virtual_machine.as_ref(), |is_guest| !is_guest),
         found: host.virtual_machine.map(words),
         code: None,
@@ -180,7 +185,7 @@ fn quota(host: &Host) -> Check {
     let words = |quota: f64| format!("{quota:.2} processors; a cell gets {} by default", threads(host));
     Check {
         what: "cgroup CPU quota",
-        place: "/sys/fs/cgroup/**/cpu.max",
+        source: "/sys/fs/cgroup/**/cpu.max",
         state: if is_tight { State::Off } else { State::Ok },
         found: Some(host.cpu_quota.map_or_else(|| "none".to_owned(), words)),
         // Whether it matters depends on the threads of a cell.
@@ -203,7 +208,7 @@ fn hyperthreads(host: &Host) -> Check {
     let words = |is_on: bool| if is_on { "on: two threads may share a core" } else { "off" }.to_owned();
     Check {
         what: "hardware threads",
-        place: "/sys/devices/system/cpu/smt/active",
+        source: "/sys/devices/system/cpu/smt/active",
         state: state(host.smt.as_ref(), |is_on| !is_on),
         found: host.smt.map(words),
         // Whether it matters shows in each run.
@@ -219,7 +224,7 @@ fn memory_nodes(host: &Host) -> Check {
     };
     Check {
         what: "NUMA nodes",
-        place: "/sys/devices/system/node/node*/cpulist",
+        source: "/sys/devices/system/node/node*/cpulist",
         state: state(host.memory_nodes.as_ref(), |nodes| *nodes == 1),
         found: host.memory_nodes.map(words),
         // A wrapper may pin the worker, so each run says whether it spans nodes.
@@ -234,7 +239,7 @@ fn layout(host: &Host) -> Check {
         |aslr: u32| if aslr == 0 { "off: all runs share one layout".to_owned() } else { format!("on ({aslr})") };
     Check {
         what: "address-space randomisation",
-        place: "/proc/sys/kernel/randomize_va_space",
+        source: "/proc/sys/kernel/randomize_va_space",
         state: state(host.aslr.as_ref(), |aslr| *aslr > 0),
         found: host.aslr.map(words),
         code: Some(Code::AslrOff),
@@ -264,15 +269,15 @@ mod tests {
         describe_from(&fake.kernel())
     }
 
-    fn of<'a>(checks: &'a [Check], what: &str) -> &'a Check {
+    fn check_named<'a>(checks: &'a [Check], what: &str) -> &'a Check {
         checks.iter().find(|check| check.what == what).unwrap()
     }
 
     #[test]
     fn what_cannot_be_read_is_unknown_and_raises_nothing() {
-        let checks = checks(&host(&[]), &Others::default());
+        let checks = checks(&host(&[]), &BackgroundLoad::default());
         for what in ["frequency governor", "turbo", "clock source", "address-space randomisation", "hardware threads"] {
-            let check = of(&checks, what);
+            let check = check_named(&checks, what);
             assert_eq!((check.state, &check.found), (State::Unknown, &None), "{what}");
         }
         assert!(checks.iter().all(|check| check.state != State::Off));
@@ -293,7 +298,7 @@ mod tests {
                 ("proc/self/cgroup", "0::/"),
                 ("sys/fs/cgroup/cpu.max", "150000 100000"),
             ]),
-            &Others { cpus: 1.5, names: vec!["rustc".to_owned()], load: None },
+            &BackgroundLoad { cpus: 1.5, names: vec!["rustc".to_owned()], load_average: None },
         );
         assert_eq!(checks.len(), 9);
         for check in &checks {
@@ -306,15 +311,15 @@ mod tests {
         // What is said of GPUs stands in `device::check`.
         let of_record = crate::code::Carrier::Record.codes().filter(|code| *code != Code::GpuPersistence);
         assert_eq!(codes, of_record.collect::<Vec<_>>(), "those of the table");
-        assert_eq!(of(&checks, "other load").found.as_deref(), Some("rustc used 1.5 of 4 processors"));
+        assert_eq!(check_named(&checks, "background load").found.as_deref(), Some("rustc used 1.5 of 4 processors"));
     }
 
     #[test]
     fn the_load_average_counts_beyond_what_perfrun_may_have_left() {
         let host = host(&[]);
         let with = |cpus, one_minute, others_runnable| {
-            let load = Some(Load { one_minute, others_runnable });
-            Others { cpus, names: Vec::new(), load }.why_not_quiet(&host)
+            let load_average = Some(LoadAverage { one_minute, others_runnable });
+            BackgroundLoad { cpus, names: Vec::new(), load_average }.why_not_quiet(&host)
         };
         assert_eq!(with(0.4, 0.4, 5), None, "a tenth of four processors is the limit");
         assert_eq!(with(0.5, 0.0, 0).unwrap(), "other processes used 0.5 of 4 processors");

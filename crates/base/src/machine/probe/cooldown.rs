@@ -25,8 +25,8 @@ pub struct Cooled {
 /// Waits while the allowed processors' slow-downs are counted up or `is_device_hot`, at most `longest`. `tick` is called ten
 /// times a second; it returns false to stop the wait.
 ///
-/// Returns at once where the machine does not count slow-downs and no device tells of any. Otherwise one second shows that nothing rises, so call it
-/// only after a block in which [`THROTTLE_EVENTS`](crate::metric::THROTTLE_EVENTS) rose.
+/// Returns at once where the machine does not count slow-downs and no device reports any. Otherwise one second shows that
+/// nothing rises, so call it only after a block in which [`THROTTLE_EVENTS`](crate::metric::THROTTLE_EVENTS) rose.
 pub fn wait(
     kernel: &Kernel,
     is_device_hot: &mut dyn FnMut() -> Option<bool>,

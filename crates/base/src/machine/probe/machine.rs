@@ -57,7 +57,7 @@ impl MachineState {
         let number = |count: Option<u64>| count.map(|count| count as f64);
         let (earlier, later) = (&before.control_group, &self.control_group);
         let values: [(Metric, Option<f64>); 10] = [
-            (metric::OTHER_CPU, self.others(before)),
+            (metric::OTHER_CPU, self.background_load(before)),
             (metric::STEAL, self.steal(before)),
             (metric::THROTTLE_EVENTS, number(risen(before.throttle_events, self.throttle_events))),
             (metric::PRESSURE_CPU, share(risen(before.pressure.cpu, self.pressure.cpu))),
@@ -71,13 +71,13 @@ impl MachineState {
         values.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?))).collect()
     }
 
-    /// Share of the time that was neither this process's nor that of the workers that ended in between.
-    fn others(&self, before: &MachineState) -> Option<f64> {
+    /// Share of the processor time that neither this process nor workers that ended in between used.
+    fn background_load(&self, before: &MachineState) -> Option<f64> {
         let (earlier, later) = (before.time?, self.time?);
         let all = later.all.saturating_sub(earlier.all);
         let used = later.used.saturating_sub(earlier.used);
-        let own = risen(before.own_ticks, self.own_ticks)?;
-        (all > 0).then(|| used.saturating_sub(own) as f64 / all as f64)
+        let used_by_perfrun = risen(before.own_ticks, self.own_ticks)?;
+        (all > 0).then(|| used.saturating_sub(used_by_perfrun) as f64 / all as f64)
     }
 
     fn steal(&self, before: &MachineState) -> Option<f64> {

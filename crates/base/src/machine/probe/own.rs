@@ -76,12 +76,12 @@ fn metrics_over(before: &OwnState, seconds: f64, kernel: &Kernel) -> BTreeMap<St
     let busy = threads::busy(&before.threads, &threads, seconds);
     let processors = threads::processors(&threads, &busy);
     let clock = clock(kernel, &processors);
-    let per_busy_thread = |of: fn(&Thread) -> Option<u64>| {
-        let of_thread = |id: &u32| {
-            let earlier = before.threads.get(id).map_or(Some(0), of);
-            risen(earlier, of(threads.get(id)?))
+    let per_busy_thread = |counter: fn(&Thread) -> Option<u64>| {
+        let risen_by = |id: &u32| {
+            let earlier = before.threads.get(id).map_or(Some(0), counter);
+            risen(earlier, counter(threads.get(id)?))
         };
-        let counts: Option<Vec<u64>> = busy.iter().map(of_thread).collect();
+        let counts: Option<Vec<u64>> = busy.iter().map(risen_by).collect();
         let rate = counts?.iter().sum::<u64>() as f64 / busy.len() as f64 / seconds;
         rate.is_finite().then_some(rate)
     };

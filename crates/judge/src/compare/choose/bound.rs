@@ -9,7 +9,7 @@ use super::super::withheld::withheld;
 use super::super::{Comparison, Withheld};
 use crate::stored::{interval, rounded};
 use crate::summary::{CellSummary, LEAST_RUNS, Summary};
-use base::metric::{LATE_SHARE, MetricReference, ToldBy};
+use base::metric::{LATE_SHARE, MetricReference, ReportedBy};
 use experiment::{Bound, CompiledSelector, Selector};
 use plan::{Cell, CellId, Plan};
 use statistics::interval::{Estimate, Interval};
@@ -151,7 +151,7 @@ pub(in crate::compare) fn check(
     };
     let selector = CompiledSelector::new(&bound.of, &plan.axes);
     let speaks_of =
-        |(index, cell): &(usize, &Cell)| selector.matches(&cell.at) && plan.load_tells(*index, bound.metric);
+        |(index, cell): &(usize, &Cell)| selector.matches(&cell.at) && plan.load_reports(*index, bound.metric);
     let bounded = plan.runnable().filter(speaks_of).map(|(index, cell)| {
         let summary = &summary.cells[index];
         let (estimate, doubt) = if bound.metric.is_speedup() {
@@ -172,8 +172,8 @@ pub(in crate::compare) fn check(
         let pooled = pooled.and_then(|pooled| Some((pooled, by_samples(bound, by_runs, &pooled, summary)?)));
         let outcome = pooled.map_or(by_runs, |(_, outcome)| outcome);
         // Of a fact nothing is uncertain.
-        let is_told = |interval: &Interval| !bound.metric.metric.is_constant() || interval.low < interval.high;
-        let interval = estimate.and_then(|estimate| estimate.interval).filter(is_told);
+        let is_known = |interval: &Interval| !bound.metric.metric.is_constant() || interval.low < interval.high;
+        let interval = estimate.and_then(|estimate| estimate.interval).filter(is_known);
         BoundedCell {
             cell: cell.id,
             value: estimate.map(|estimate| estimate.value),
@@ -206,7 +206,7 @@ fn doubt(summary: &CellSummary, bound: &Bound) -> Option<Doubt> {
         let failure = summary.failures.first().map(|failure| failure.failure.kind);
         return Some(failure.map_or(Doubt::NoValue, Doubt::Failed));
     }
-    let is_of_runs = bound.metric.metric.told_by == ToldBy::EachRun;
+    let is_of_runs = bound.metric.metric.reported_by == ReportedBy::EachRun;
     let too_few = (is_of_runs && !summary.has_enough_runs()).then_some(Doubt::TooFewRuns);
     let unsupported = (!summary.supports(bound.metric)).then_some(Doubt::TooFewSamples);
     withheld(summary).map(Doubt::Withheld).or(too_few).or(unsupported)
@@ -237,15 +237,15 @@ fn speedup(
 
 fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> Outcome {
     let Some(estimate) = estimate else { return Err(doubt.unwrap_or(Doubt::NoValue)) };
-    let interval = match bound.metric.metric.told_by {
-        ToldBy::OneRun => Some(Interval { low: estimate.value, high: estimate.value }),
-        ToldBy::Cell => estimate.interval,
-        ToldBy::EachRun => estimate.interval.filter(|_| estimate.n >= LEAST_RUNS),
+    let interval = match bound.metric.metric.reported_by {
+        ReportedBy::OneRun => Some(Interval { low: estimate.value, high: estimate.value }),
+        ReportedBy::Cell => estimate.interval,
+        ReportedBy::EachRun => estimate.interval.filter(|_| estimate.n >= LEAST_RUNS),
     };
     match (doubt, interval) {
         (Some(doubt), _) => Err(doubt),
         (None, None) => Err(Doubt::TooFewRuns),
-        (None, Some(interval)) => place(bound, interval),
+        (None, Some(interval)) => outcome_of(bound, interval),
     }
 }
 
@@ -258,10 +258,10 @@ fn by_samples(bound: &Bound, by_runs: Outcome, pooled: &PooledTail, summary: &Ce
     let interval =
         Interval { low: pooled.low.unwrap_or(f64::NEG_INFINITY), high: pooled.high.unwrap_or(f64::INFINITY) };
     let values = summary.run_values(bound.metric);
-    let is_outside = |value: f64| place(bound, Interval { low: value, high: value }) == Ok(BoundOutcome::Missed);
+    let is_outside = |value: f64| outcome_of(bound, Interval { low: value, high: value }) == Ok(BoundOutcome::Missed);
     let outside = values.iter().filter(|(_, value)| is_outside(*value)).count();
     let is_of_few = !values.is_empty() && 2 * outside <= values.len();
-    Some(match (place(bound, interval), pooled.high) {
+    Some(match (outcome_of(bound, interval), pooled.high) {
         (Ok(BoundOutcome::Missed), _) if is_of_few => Err(Doubt::Across),
         (Err(_), None) => by_runs,
         (outcome, _) => outcome,
@@ -269,7 +269,7 @@ fn by_samples(bound: &Bound, by_runs: Outcome, pooled: &PooledTail, summary: &Ce
 }
 
 /// Where an interval lies; a bound itself is inside.
-fn place(bound: &Bound, interval: Interval) -> Outcome {
+fn outcome_of(bound: &Bound, interval: Interval) -> Outcome {
     let least = bound.min.unwrap_or(f64::NEG_INFINITY);
     let most = bound.max.unwrap_or(f64::INFINITY);
     if interval.low >= least && interval.high <= most {

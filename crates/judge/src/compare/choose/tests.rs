@@ -138,21 +138,21 @@ impl Scene {
             let cell = self.plan.cells.iter().find(|cell| cell.id == *id).unwrap();
             self.plan.path(cell)
         };
-        choice.contests.iter().map(|contest| contest.best.iter().map(path).collect()).collect()
+        choice.rankings.iter().map(|ranking| ranking.best.iter().map(path).collect()).collect()
     }
 
     fn standing(&self, choice: &Choice, path: &str) -> Standing {
         let cell = self.id(path);
-        let mut entrants = choice.contests.iter().flat_map(|contest| &contest.entrants);
-        entrants.find(|entrant| entrant.cell == cell).expect("an entrant").standing
+        let mut candidates = choice.rankings.iter().flat_map(|ranking| &ranking.candidates);
+        candidates.find(|candidate| candidate.cell == cell).expect("a candidate").standing
     }
 }
 
 /// A metric is at most this, at the inputs with this batch size or at all of them.
 pub fn at_most(metric: &str, max: f64, batch: Option<u64>) -> Bound {
     let keys = batch.map(|batch| ("batch".to_owned(), vec![batch.to_string()]));
-    let of = Selector(keys.into_iter().collect());
-    Bound { metric: metric.parse().unwrap(), min: None, max: Some(max), of }
+    let selector = Selector(keys.into_iter().collect());
+    Bound { metric: metric.parse().unwrap(), min: None, max: Some(max), of: selector }
 }
 
 fn three() -> Scene {
@@ -169,11 +169,11 @@ fn the_cell_that_beats_the_others_is_best() {
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu"]]);
     let other = scene.id("m/default/int8/cpu");
     assert_eq!(scene.standing(&choice, "m/default/fp16/cpu"), Standing::Beaten { other });
-    let against: Vec<CellId> = choice.contests[0].evidence.iter().map(|comparison| comparison.baseline).collect();
+    let against: Vec<CellId> = choice.rankings[0].evidence.iter().map(|comparison| comparison.baseline).collect();
     assert_eq!(against, [scene.plan.cells[0].id, scene.plan.cells[2].id]);
     // The evidence is what the comparison says, no matter which of them is the baseline of the record.
     let known = compare_cells(&scene.summary, 0, 1, MetricReference::LATENCY, &ComparisonRules::default()).unwrap();
-    assert_eq!(choice.contests[0].evidence[0].interval(), known.interval());
+    assert_eq!(choice.rankings[0].evidence[0].interval(), known.interval());
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn cells_within_the_margin_are_not_told_apart() {
     let scene = three().level("m/default/fp32/cpu", 8.05);
     let choice = scene.choose("latency", &[]);
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu", "m/default/fp32/cpu"]]);
-    assert_eq!(choice.contests[0].evidence[0].verdict, statistics::Verdict::Equivalent);
+    assert_eq!(choice.rankings[0].evidence[0].verdict, statistics::Verdict::Equivalent);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn noise_tells_nothing_apart() {
 }
 
 #[test]
-fn each_model_and_input_is_a_contest_and_devices_compete() {
+fn each_model_and_input_has_a_ranking_and_devices_compete() {
     let scene = Scene::new("models: [m, n]\ninputs: { batch: [1, 8] }\nvariants: [a]\ndevices: [cpu, cuda]");
     let paths: Vec<String> = scene.plan.cells.iter().map(|cell| scene.plan.path(cell)).collect();
     let scene =
@@ -229,8 +229,8 @@ fn a_matrix_over_batches_alone_is_answered_by_items() {
     let scene = rated(rated(scene, "m/b1/fp32/cpu", 1000.0), "m/b8/fp32/cpu", 2000.0);
     let choice = unasked(&scene).expect("an answer");
     assert!(choice.unasked);
-    assert_eq!(choice.contests[0].best, [scene.id("m/b8/fp32/cpu")]);
-    assert_eq!(choice.contests[0].evidence[0].metric, MetricReference::of(&ITEMS));
+    assert_eq!(choice.rankings[0].best, [scene.id("m/b8/fp32/cpu")]);
+    assert_eq!(choice.rankings[0].evidence[0].metric, MetricReference::of(&ITEMS));
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn what_cannot_be_judged_is_never_best() {
     assert_eq!(unfit(three().values(path, &LATENCY, &[8e6; 4]), path), Unfit::TooFewRuns(4));
     assert_eq!(unfit(Scene::new("models: [m]\nvariants: [int8, b]"), path), Unfit::NotRun);
     let memory = three().choose("peak_rss", &[]);
-    assert!(memory.contests[0].best.is_empty());
+    assert!(memory.rankings[0].best.is_empty());
     assert_eq!(three().standing(&memory, path), Standing::Unfit { why: Unfit::NoValue });
     let neutral = three().choose("cpu_utilisation", &[]);
     assert_eq!(three().standing(&neutral, path), Standing::Unfit { why: Unfit::NoDirection });
@@ -372,7 +372,7 @@ fn a_failed_control_of_the_record_leaves_nothing_to_claim() {
     let scene = three().failed_control("m/default/fp32/cpu");
     let choice = scene.choose("latency", &[at_most("latency", 20e6, None)]);
     assert_eq!(choice.failed_control.map(|failed| failed.cell), Some(scene.plan.cells[0].id));
-    assert!(choice.contests.is_empty() && choice.bounds.is_empty());
+    assert!(choice.rankings.is_empty() && choice.bounds.is_empty());
 }
 
 #[test]
@@ -411,20 +411,20 @@ mod properties {
                 scene.level(&format!("m/default/{variant}/cpu"), level)
             });
             let choice = scene.choose("latency", &[at_most("latency", max * 1e6, None)]);
-            let contest = &choice.contests[0];
-            for entrant in &contest.entrants {
-                let is_best = contest.best.contains(&entrant.cell);
-                let may_be = matches!(entrant.standing, Standing::Unbeaten | Standing::InDoubt { .. });
+            let ranking = &choice.rankings[0];
+            for candidate in &ranking.candidates {
+                let is_best = ranking.best.contains(&candidate.cell);
+                let may_be = matches!(candidate.standing, Standing::Unbeaten | Standing::InDoubt { .. });
                 prop_assert_eq!(is_best, may_be);
-                if let Standing::Beaten { other: by } = entrant.standing {
-                    let verdict = verdict_of(&scene, by, entrant.cell);
+                if let Standing::Beaten { other: by } = candidate.standing {
+                    let verdict = verdict_of(&scene, by, candidate.cell);
                     prop_assert_eq!(verdict, statistics::Verdict::Better);
                     prop_assert!(choice.bounds[0].of(by).is_some_and(|bounded| bounded.outcome == BoundOutcome::Kept));
                 }
             }
             // Somebody is best unless nobody may be.
-            let all_out = contest.entrants.iter().all(|entrant| matches!(entrant.standing, Standing::OutOfBounds { .. }));
-            prop_assert_eq!(contest.best.is_empty(), all_out);
+            let all_out = ranking.candidates.iter().all(|candidate| matches!(candidate.standing, Standing::OutOfBounds { .. }));
+            prop_assert_eq!(ranking.best.is_empty(), all_out);
         }
     }
 

@@ -37,16 +37,21 @@ fn check(made: Option<TensorProto>, shape: &[i64], values: &[f32]) {
 #[test]
 fn elements_are_moved_whatever_their_type() {
     let weight = floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    let one = |operator: &str, rest: &[TensorProto]| made(operator, vec![], &[&[weight.clone()][..], rest].concat());
-    check(one("Transpose", &[]), &[3, 2], &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    let of_weight =
+        |operator: &str, rest: &[TensorProto]| made(operator, vec![], &[&[weight.clone()][..], rest].concat());
+    check(of_weight("Transpose", &[]), &[3, 2], &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
     check(
-        one("Slice", &[integers(&[-1]), integers(&[-9]), integers(&[1]), integers(&[-2])]),
+        of_weight("Slice", &[integers(&[-1]), integers(&[-9]), integers(&[1]), integers(&[-2])]),
         &[2, 2],
         &[3.0, 1.0, 6.0, 4.0],
     );
-    check(one("Gather", &[integers(&[1, -2, 1])]), &[3, 3], &[4.0, 5.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    check(one("Unsqueeze", &[integers(&[1])]), &[2, 1, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    check(one("Tile", &[integers(&[1, 2])]), &[2, 6], &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 4.0, 5.0, 6.0]);
+    check(of_weight("Gather", &[integers(&[1, -2, 1])]), &[3, 3], &[4.0, 5.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    check(of_weight("Unsqueeze", &[integers(&[1])]), &[2, 1, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    check(
+        of_weight("Tile", &[integers(&[1, 2])]),
+        &[2, 6],
+        &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 4.0, 5.0, 6.0],
+    );
     check(made("Expand", vec![], &[floats(&[2, 1], &[7.0, 8.0]), integers(&[1, 2])]), &[2, 2], &[7.0, 7.0, 8.0, 8.0]);
     let bytes = TensorProto::of_bytes("", &ElementType::Int8, &[3], vec![1, 2, 3]);
     let turned = made("Gather", vec![], &[bytes, integers(&[2, 0])]).unwrap();

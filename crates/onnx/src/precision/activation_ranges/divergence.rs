@@ -10,7 +10,7 @@
 //! inference with TensorRT, GTC 2017; there the steps are 128, because one bit of eight is the sign.
 //!
 //! Values that are exactly zero do not count, as Migacz leaves out the bin of zeros: every range has a level for zero, so
-//! that they tell nothing about it. Half of what a `Relu` makes is zero; spread over the sixteen bins of its step that
+//! that they say nothing about it. Half of what a `Relu` makes is zero; spread over the sixteen bins of its step that
 //! costs 0.5 ln 16, and the smallest range, whose steps are single bins, would always win.
 //!
 //! A spike at another value (a mask, padding with a constant) would do the same. So a range leaves out at most one value

@@ -48,9 +48,9 @@ impl Histogram {
 
     /// The bin of a value; values beyond the range fall into the outermost bins.
     pub(super) fn bin(&self, value: f32) -> usize {
-        let place = (f64::from(value) - f64::from(self.range.least)) / self.width();
+        let bin = (f64::from(value) - f64::from(self.range.least)) / self.width();
         // A conversion from float saturates, and NaN (0 / 0) becomes 0.
-        (place as usize).min(BINS - 1)
+        (bin as usize).min(BINS - 1)
     }
 
     /// Where a bin begins.
@@ -90,8 +90,8 @@ mod tests {
         let mut histogram = Histogram::new(Range::new(-1.0, 3.0));
         histogram.add(&[-1.0, -2.0, 3.0, 4.0, 0.0]);
         assert_eq!((histogram.counts[0], histogram.counts[BINS - 1], histogram.counts[BINS / 4]), (2, 2, 1));
-        let others = histogram.without_zeros();
-        assert_eq!((others[0], others[BINS - 1], others[BINS / 4]), (2, 2, 0));
+        let counts = histogram.without_zeros();
+        assert_eq!((counts[0], counts[BINS - 1], counts[BINS / 4]), (2, 2, 0));
         assert_eq!((histogram.edge(0), histogram.edge(BINS / 4), histogram.edge(BINS)), (-1.0, 0.0, 3.0));
     }
 

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use histogram::Histogram;
 
-/// The values that an activation takes, as far as 8 bits should tell them apart.
+/// The values that an activation takes, as far as 8 bits should distinguish them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Range {
     /// At most 0.
@@ -176,12 +176,12 @@ mod tests {
 
     #[test]
     fn every_place_of_a_long_activation_counts() {
-        for place in [0, 15, 16, 47, 99] {
+        for index in [0, 15, 16, 47, 99] {
             let mut values = vec![0.25; 100];
-            values[place] = -8.0;
+            values[index] = -8.0;
             assert_eq!(extremes(&values), Some(Range { least: -8.0, most: 0.25 }));
             for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-                values[place] = odd;
+                values[index] = odd;
                 assert_eq!(extremes(&values), None);
             }
         }

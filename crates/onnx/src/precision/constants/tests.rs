@@ -183,5 +183,5 @@ fn empty_names_go_from_the_ends_where_they_may_be_left_out() {
 
 #[test]
 fn an_axis_is_counted_from_either_end() {
-    assert_eq!((place(-1, 2), place(2, 2), place(i64::MIN, 2)), (Some(1), None, None));
+    assert_eq!((axis_index(-1, 2), axis_index(2, 2), axis_index(i64::MIN, 2)), (Some(1), None, None));
 }

@@ -1,4 +1,4 @@
-//! What becomes of one node: half precision, float32, or whatever its neighbours have.
+//! What becomes of one node: half precision, float32, or whatever the nodes around it have.
 
 use super::kernels;
 use super::value::{Growth, Reads, Source, Value, WORTH_A_CAST, constant};
@@ -47,7 +47,7 @@ pub(super) enum Reason {
     Tiny,
     /// It makes or reads the angle of a position.
     Angle,
-    /// It leads from whole numbers to others.
+    /// It leads from whole numbers to other whole numbers.
     Whole,
     /// It leads to the logarithm of a probability.
     Logarithm,

@@ -1,12 +1,12 @@
 //! What stays in float32 for the sake of what reads it: numbers that are within the range of half precision, and lose there
 //! what counts.
 //!
-//! Input: a graph and the element types of its values. Output: nodes by their places, with the reason.
+//! Input: a graph and the element types of its values. Output: nodes by graph and index, with the reason.
 //!
 //! - What leads to `Sin` and `Cos` from positions: below 4,096 the steps of fp16 are 2 and those of bf16 16, so
-//!   that rotary and sinusoidal embeddings of neighbouring positions become one. An angle is one of positions where arithmetic alone lies
-//!   between it and whole numbers, constants and the graph's own inputs. That of an activation, as in `x + sin(a x)^2 / a`, is
-//!   data, and is converted like other data.
+//!   that rotary and sinusoidal embeddings of adjacent positions become one. An angle is one of positions where only
+//!   arithmetic lies between it and whole numbers, constants and the graph's own inputs. That of an activation, as in
+//!   `x + sin(a x)^2 / a`, is data, and is converted like other data.
 //! - What leads from whole numbers to whole numbers again, or to a comparison: indices and sizes that are computed in
 //!   float32 would be other ones from 2,048 on in fp16, and from 256 on in bf16.
 //! - Products that are compared with a number near zero, where rounding makes zero of both.
@@ -14,7 +14,7 @@
 //!   that of `mean(x^2) - mean(x)^2`.
 //! - What leads to a logarithm from probabilities and quotients: zero and infinity have none.
 //! - What makes the coordinates at which a picture is sampled, and boxes that are compared: half a pixel counts there.
-//! - Sums of many numbers, and squares under another name, as `kernels` has others.
+//! - Sums of many numbers, and squares under another name, in addition to those of `kernels`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ use crate::ElementType;
 use crate::infer::Inferred;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 
-/// What makes positions of positions, beside what only moves them.
+/// Operators that compute positions from positions, in addition to those that only move them.
 const OF_POSITIONS: &[&str] = &[
     "Add",
     "Cast",
@@ -81,10 +81,10 @@ const MOST_NODES: usize = 256;
 const MOST_SUMMED: u64 = 3000;
 
 /// A node: the number of its graph, in the order in which graphs are met, and its index there.
-pub(super) type Place = (usize, usize);
+pub(super) type NodePosition = (usize, usize);
 
 /// The nodes that stay, of a graph and of all that are inside its nodes.
-pub(super) fn exact(graph: &GraphProto, types: &Inferred, target: Half) -> HashMap<Place, Reason> {
+pub(super) fn exact(graph: &GraphProto, types: &Inferred, target: Half) -> HashMap<NodePosition, Reason> {
     let mut search = Search { target, graphs: 0, found: HashMap::new() };
     search.graph(graph, types, None);
     search.found
@@ -94,7 +94,7 @@ struct Search {
     target: Half,
     /// How many graphs were met.
     graphs: usize,
-    found: HashMap<Place, Reason>,
+    found: HashMap<NodePosition, Reason>,
 }
 
 impl Search {
@@ -163,9 +163,9 @@ impl Search {
     }
 
     /// `Unsafe` replaces another reason, since only it concerns the nodes that read the result.
-    fn keep(&mut self, places: impl IntoIterator<Item = Place>, reason: Reason) {
-        for place in places {
-            let known = self.found.entry(place).or_insert(reason);
+    fn keep(&mut self, positions: impl IntoIterator<Item = NodePosition>, reason: Reason) {
+        for position in positions {
+            let known = self.found.entry(position).or_insert(reason);
             if reason == Reason::Unsafe {
                 *known = reason;
             }
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
         outer: Option<&'a Walk<'a>>,
     ) -> Self {
         let nodes = graph.node.iter().enumerate();
-        let makers = nodes.flat_map(|(place, node)| node.output.iter().map(move |name| (name.as_str(), place)));
+        let makers = nodes.flat_map(|(index, node)| node.output.iter().map(move |name| (name.as_str(), index)));
         let weights = graph.initializer.iter().map(|weight| (weight.name(), weight));
         let inputs = graph.input.iter().map(|input| input.name());
         Walk {
@@ -221,11 +221,11 @@ impl<'a> Walk<'a> {
 
     /// The nodes that lead to what a node reads, if all of it comes from positions; and whether any of it is counted in
     /// whole numbers.
-    fn positions(&self, place: usize) -> Option<(HashSet<Place>, bool)> {
-        let (mut seen, mut left) = (HashSet::new(), vec![(self, place)]);
+    fn positions(&self, index: usize) -> Option<(HashSet<NodePosition>, bool)> {
+        let (mut seen, mut left) = (HashSet::new(), vec![(self, index)]);
         let mut is_counted = false;
-        while let Some((walk, place)) = left.pop() {
-            let node = &walk.graph.node[place];
+        while let Some((walk, index)) = left.pop() {
+            let node = &walk.graph.node[index];
             for (input, name) in node.input.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
                 let home = walk.home(name)?;
                 match home.makers.get(name.as_str()) {
@@ -261,14 +261,14 @@ impl<'a> Walk<'a> {
         element.is_some_and(|element| !matches!(element, Float32 | Float16 | Bfloat16 | Float64))
     }
 
-    fn keeps_positions(&self, place: usize) -> bool {
-        let node = &self.graph.node[place];
+    fn keeps_positions(&self, index: usize) -> bool {
+        let node = &self.graph.node[index];
         node.is_standard() && (kernels::moves(node) || OF_POSITIONS.contains(&node.op_type()))
     }
 
-    /// What decides a difference, among the operands of a sum that has a sum of squares among the others: products, and
+    /// What decides a difference, among the operands of a sum that also has a sum of squares: products, and
     /// means that are squared.
-    fn parts_of_difference(&self, node: &NodeProto) -> HashSet<Place> {
+    fn parts_of_difference(&self, node: &NodeProto) -> HashSet<NodePosition> {
         let sums = ["ReduceSum", "ReduceMean", "ReduceSumSquare"];
         let has_squares = |name: &String| self.chain(name, &sums, ARITHMETIC, true).is_some();
         if !node.input.iter().any(has_squares) {
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
     fn unmoved<'n>(&'n self, name: &'n str) -> &'n str {
         let mut name = self.numbers(name);
         for _ in 0..MOST_NODES {
-            let maker = self.makers.get(name).map(|place| &self.graph.node[*place]);
+            let maker = self.makers.get(name).map(|index| &self.graph.node[*index]);
             match maker.filter(|maker| SAME_NUMBERS.contains(&maker.op_type())).and_then(|maker| maker.input.first()) {
                 Some(moved) => name = self.numbers(moved),
                 None => break,
@@ -333,21 +333,21 @@ impl<'a> Walk<'a> {
 
     /// Whether a value is a constant of numbers that are too small for the half precision.
     fn is_tiny(&self, name: &str) -> bool {
-        let made = self.makers.get(name).and_then(|place| constant(&self.graph.node[*place]));
+        let made = self.makers.get(name).and_then(|index| constant(&self.graph.node[*index]));
         let Some(tensor) = made.as_ref().or_else(|| self.weights.get(name).copied()) else { return false };
         tensor.element() == ElementType::Float32
             && tensor.elements().is_ok_and(|elements| elements <= MOST_THRESHOLDS)
             && weights::range(tensor, self.target).is_ok_and(|(range, _)| range == Range::Tiny)
     }
 
-    /// The nodes from a value back to the first of the operators `ends`, through others and what moves; of squares where that
-    /// is asked for. Without `ends` all the way.
-    fn chain(&self, name: &str, ends: &[&str], through: &[&str], is_of_squares: bool) -> Option<Vec<Place>> {
+    /// The nodes from a value back to the first of the operators `ends`, through the operators `through` and those that
+    /// only move; of squares where that is asked for. Without `ends` all the way.
+    fn chain(&self, name: &str, ends: &[&str], through: &[&str], is_of_squares: bool) -> Option<Vec<NodePosition>> {
         let (mut seen, mut left) = (HashSet::new(), vec![name]);
         let mut found = ends.is_empty();
         while let Some(name) = left.pop() {
-            let Some(place) = self.makers.get(name) else { continue };
-            let node = &self.graph.node[*place];
+            let Some(index) = self.makers.get(name) else { continue };
+            let node = &self.graph.node[*index];
             let is_end = ends.contains(&node.op_type());
             if is_end {
                 let is_square =
@@ -356,7 +356,7 @@ impl<'a> Walk<'a> {
                 found |= !is_of_squares || squares();
             }
             let goes_on = through.contains(&node.op_type()) || kernels::moves(node);
-            let is_new = (is_end || goes_on) && seen.insert(*place);
+            let is_new = (is_end || goes_on) && seen.insert(*index);
             if is_new && goes_on {
                 left.extend(node.input.iter().map(String::as_str));
             }
@@ -364,7 +364,7 @@ impl<'a> Walk<'a> {
                 return None;
             }
         }
-        found.then(|| seen.into_iter().map(|place| (self.number, place)).collect())
+        found.then(|| seen.into_iter().map(|index| (self.number, index)).collect())
     }
 }
 
@@ -382,9 +382,10 @@ fn same(graph: &GraphProto) -> HashMap<&str, &str> {
         }
     }
     let constants = graph.node.iter().filter(|node| node.op_type() == "Constant");
-    let one = constants.filter(|node| constant(node).is_some_and(|tensor| tensor.elements().is_ok_and(|it| it == 1)));
+    let scalars =
+        constants.filter(|node| constant(node).is_some_and(|tensor| tensor.elements().is_ok_and(|it| it == 1)));
     let single: HashSet<&str> =
-        numbers.values().copied().chain(one.flat_map(|node| node.output.iter().map(String::as_str))).collect();
+        numbers.values().copied().chain(scalars.flat_map(|node| node.output.iter().map(String::as_str))).collect();
     let (mut made, mut bounded) = (HashMap::new(), HashMap::new());
     for node in graph.node.iter().filter(|node| node.is_standard()) {
         let [output] = &node.output[..] else { continue };
@@ -398,7 +399,7 @@ fn same(graph: &GraphProto) -> HashMap<&str, &str> {
             "Mul" if read.len() == 2 && bounded.get(read[1]) == Some(&read[0]) => Some(read[0]),
             "Mul" if read.len() == 2 && bounded.get(read[0]) == Some(&read[1]) => Some(read[1]),
             "HardSigmoid" | "Sigmoid" | "Sign" | "Softsign" | "Tanh" => {
-                bounded.extend(read.first().map(|of| (output.as_str(), *of)));
+                bounded.extend(read.first().map(|argument| (output.as_str(), *argument)));
                 None
             }
             operator @ ("Add" | "Div" | "Mul" | "ReduceMean" | "Sub") => {

@@ -189,7 +189,7 @@ pub(super) fn moves(node: &NodeProto) -> bool {
     !reduces(node) && move_of(node.op_type()).is_some()
 }
 
-/// Whether a node scatters numbers onto others.
+/// Whether a node scatters numbers into a tensor of numbers.
 fn reduces(node: &NodeProto) -> bool {
     node.text("reduction").is_some_and(|reduction| reduction != "none")
 }

@@ -125,7 +125,7 @@ pub fn to_half(
     let is_changed = inlined.calls > 0 || raised.is_some() || folded + lifted > 0;
     let types = if is_changed { &infer(&model, &[]) } else { types };
     let mut survey = survey::survey(&model, types, settings, &mut report)?;
-    inlined.tell(&mut report);
+    inlined.add_to(&mut report);
     versions::choose(&mut survey, settings);
     rewrite::rewrite(&mut model, &survey, settings, &mut report)?;
     if report.converted.is_empty() && report.weights.converted == 0 {
@@ -138,8 +138,8 @@ pub fn to_half(
 /// Brings a model to an operator set whose `Cast` makes the half precision, and in which CUDA has its operators; gives the
 /// one that it had, if it changed.
 ///
-/// bfloat16 came with 13. Before 6 a `Cast` names its type as text, and ONNX Runtime cannot tell what it makes. In fp16,
-/// CUDA has `Clip` from 12 on: a model that cannot be raised keeps it in float32, between casts.
+/// bfloat16 came with 13. Before 6 a `Cast` names its type as text, and ONNX Runtime does not know what it makes. In
+/// fp16, CUDA has `Clip` from 12 on: a model that cannot be raised keeps it in float32, between casts.
 fn raise_for_kernels(model: &mut ModelProto, settings: &HalfSettings) -> Result<Option<i64>, ConversionError> {
     const OLDEST_WITH_FP16: i64 = 6;
     match (settings.target, model.opset("").unwrap_or(1)) {

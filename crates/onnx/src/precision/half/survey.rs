@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::HalfSettings;
 use super::decide::{Decision, Judge, Reason};
-use super::exact::{Place, exact};
+use super::exact::{NodePosition, exact};
 use super::value::{Growth, Reads, Source, Value, Wants, constant};
 use super::weights::{self, Range};
 use crate::ElementType;
@@ -74,8 +74,8 @@ fn range(judge: &Judge<'_>, tensor: &TensorProto) -> Result<(Range, f32), Conver
 struct Surveyor<'a> {
     survey: Survey,
     /// What stays for the sake of its readers, by graph and node.
-    exact: HashMap<Place, Reason>,
-    /// The graphs around the current place, outermost first.
+    exact: HashMap<NodePosition, Reason>,
+    /// The graphs around the current one, outermost first.
     scopes: Vec<usize>,
     judge: Judge<'a>,
     report: &'a mut ConversionReport,

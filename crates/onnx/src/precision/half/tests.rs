@@ -207,10 +207,10 @@ fn a_weight_beyond_the_range_stays_and_so_does_what_computes_with_it() {
         let before = vec![node("MatMul", &["x", "w"], "a"), node("Relu", &["a"], "b"), node("Sigmoid", &["b"], "c")];
         [before, vec![node("MatMul", &["c", "v"], "y")]].concat()
     };
-    let of = || model(nodes(), vec![weight("w", 9.8e7), weight("v", 0.5)]);
-    let conversion = convert(of(), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap();
+    let large = || model(nodes(), vec![weight("w", 9.8e7), weight("v", 0.5)]);
+    let conversion = convert(large(), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap();
     assert_eq!(weights(&conversion), ["w: float32", "v: float16"]);
-    let conversion = convert(of(), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    let conversion = convert(large(), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
     // In fp16 `a` would be infinity, whoever reads it; a sigmoid is at most 1.
     let expected = [
         "MatMul(x, w) -> a",
@@ -276,11 +276,11 @@ fn weights_in_constant_nodes_are_weights() {
 
 #[test]
 fn an_older_model_is_raised_to_an_opset_that_has_bfloat16() {
-    let of = |opset| with_opset(model(vec![node("MatMul", &["x", "w"], "y")], vec![weight("w", 0.5)]), opset);
-    let conversion = convert(of(12), &settings(Half::Bf16, ProviderClass::Cuda)).unwrap();
+    let at_opset = |opset| with_opset(model(vec![node("MatMul", &["x", "w"], "y")], vec![weight("w", 0.5)]), opset);
+    let conversion = convert(at_opset(12), &settings(Half::Bf16, ProviderClass::Cuda)).unwrap();
     assert_eq!((conversion.model.opset(""), conversion.report.nodes_converted()), (Some(13), 1));
     assert_eq!(conversion.report.notes, ["the model was converted from opset 12 to 13"]);
-    let old = convert(of(5), &settings(Half::Fp16, ProviderClass::Cuda));
+    let old = convert(at_opset(5), &settings(Half::Fp16, ProviderClass::Cuda));
     assert!(matches!(old, Err(ConversionError::OpsetTooOld { has: 5, needed: 6, .. })), "{old:?}");
 }
 
@@ -437,11 +437,11 @@ fn cast(input: &str, output: &str) -> NodeProto {
 #[test]
 fn angles_of_positions_stay_in_float32() {
     let positions = TensorProto::of_integers("p", &[1, 32], &[4000; 32]);
-    let of = |angle: Vec<NodeProto>| {
+    let with_angle = |angle: Vec<NodeProto>| {
         let rest = vec![node("Sin", &["a"], "s"), node("MatMul", &["x", "w"], "m"), node("Mul", &["m", "s"], "y")];
         model([angle, rest].concat(), vec![positions.clone(), weight("w", 0.5), weight("f", 0.01)])
     };
-    let of_position = || of(vec![cast("p", "q"), node("MatMul", &["q", "f"], "a")]);
+    let of_position = || with_angle(vec![cast("p", "q"), node("MatMul", &["q", "f"], "a")]);
     for (half, provider) in
         [(Half::Fp16, ProviderClass::Cuda), (Half::Bf16, ProviderClass::Cuda), (Half::Fp16, ProviderClass::Cpu)]
     {
@@ -454,7 +454,7 @@ fn angles_of_positions_stay_in_float32() {
         assert!(weights(&conversion).contains(&"f: float32".to_owned()), "{half:?} {provider:?}");
     }
     let of_activation =
-        of(vec![node("Relu", &["x"], "r"), node("Mul", &["r", "r2"], "a"), node("Sigmoid", &["r"], "r2")]);
+        with_angle(vec![node("Relu", &["x"], "r"), node("Mul", &["r", "r2"], "a"), node("Sigmoid", &["r"], "r2")]);
     let conversion = convert(of_activation, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
     assert!(lines(&conversion).contains(&"Sin(a) -> s".to_owned()));
     assert!(conversion.report.kept.is_empty(), "{:?}", conversion.report.kept);
@@ -476,13 +476,13 @@ fn weights_that_are_too_small_stay_and_what_follows_until_the_numbers_are_back()
         let before = vec![node("MatMul", &["x", "w"], "a"), node("Relu", &["a"], "b"), node("Mul", &["b", last], "c")];
         [before, vec![node("MatMul", &["c", "v"], "y")]].concat()
     };
-    let of = |last: &str| {
+    let converted_with = |last: &str| {
         let weights = vec![weight("w", 1e-8), weight("v", 0.5), weight("large", 1e8)];
         convert(model(nodes(last), weights), &settings(Half::Fp16, ProviderClass::Cuda)).map(|it| lines(&it))
     };
     let expected = ["MatMul(x, w) -> a", "Relu(a) -> b", "Mul(b, large) -> c", "Cast<float16>(c) -> c_fp16"];
-    assert_eq!(of("large").unwrap()[..4], expected);
-    assert!(of("v").is_err(), "all of it stays");
+    assert_eq!(converted_with("large").unwrap()[..4], expected);
+    assert!(converted_with("v").is_err(), "all of it stays");
     let epsilon =
         vec![node("MatMul", &["x", "v"], "a"), node("Add", &["a", "e"], "b"), node("MatMul", &["b", "v"], "y")];
     let model = model(epsilon, vec![weight("v", 0.5), weight("e", 1e-12)]);

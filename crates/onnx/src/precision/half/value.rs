@@ -17,7 +17,7 @@ pub(super) enum Source {
     /// A node makes it in a type that is decided.
     Node,
     /// A node makes it in whichever type is written in its attributes: `Constant`, `ConstantOfShape`, `Cast`. Of a
-    /// `Constant` so many elements; of the others the largest number.
+    /// `Constant` so many elements; of the other two the largest number.
     Adaptable(usize),
 }
 

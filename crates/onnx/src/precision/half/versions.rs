@@ -43,7 +43,7 @@ fn name(value: &mut Value, suffix: &str, taken: &mut Names) {
         Some(element) => *element == crate::ElementType::Float32,
         None => !value.is_half,
     };
-    let mut other = |suffix: &str| taken.fresh(&format!("{}_{suffix}", value.name));
-    value.full_name = needs_full.then(|| if full_keeps_name { value.name.clone() } else { other("fp32") });
-    value.half_name = needs_half.then(|| if full_keeps_name { other(suffix) } else { value.name.clone() });
+    let mut second_name = |suffix: &str| taken.fresh(&format!("{}_{suffix}", value.name));
+    value.full_name = needs_full.then(|| if full_keeps_name { value.name.clone() } else { second_name("fp32") });
+    value.half_name = needs_half.then(|| if full_keeps_name { second_name(suffix) } else { value.name.clone() });
 }

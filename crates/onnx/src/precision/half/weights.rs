@@ -23,7 +23,7 @@ const STANDS_FOR_INFINITY: f32 = 1e9;
 /// Whether the numbers of a constant keep their meaning in half precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Range {
-    /// All have a place there.
+    /// All are within its range.
     Within,
     /// But for those that stand for infinity where something is masked, and are numbers elsewhere.
     Masks,
@@ -38,7 +38,7 @@ pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<(Range, f32), 
     if target == Half::Bf16 {
         return Ok((Range::Within, 0.0));
     }
-    let of = |value: &f32| match value.abs() {
+    let range_of = |value: &f32| match value.abs() {
         magnitude if magnitude <= f16::MAX.to_f32() || !magnitude.is_finite() => Range::Within,
         magnitude if magnitude >= STANDS_FOR_INFINITY => Range::Masks,
         _ => Range::Beyond,
@@ -47,7 +47,11 @@ pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<(Range, f32), 
     let part = |values: &[f32]| {
         let finite = |value: &f32| if value.is_finite() { value.abs() } else { 0.0 };
         let squares: f64 = values.iter().map(|value| f64::from(*value).powi(2)).sum();
-        (values.iter().map(of).fold(Range::Within, Range::max), squares, values.iter().map(finite).fold(0.0, f32::max))
+        (
+            values.iter().map(range_of).fold(Range::Within, Range::max),
+            squares,
+            values.iter().map(finite).fold(0.0, f32::max),
+        )
     };
     let parts: Vec<(Range, f64, f32)> = parts(&bytes).map(|values| part(&values)).collect();
     let range = parts.iter().map(|(range, ..)| *range).fold(Range::Within, Range::max);
@@ -65,7 +69,7 @@ fn loses(bytes: &[u8], squares: f64) -> bool {
         let before = values.clone();
         fit(&mut values, Half::Fp16);
         let after = values.iter().map(|value| f16::from_f32(*value).to_f32());
-        before.iter().zip(after).map(|(one, other)| f64::from(one - other).powi(2)).sum::<f64>()
+        before.iter().zip(after).map(|(before, after)| f64::from(before - after).powi(2)).sum::<f64>()
     };
     let lost: Vec<f64> = parts(bytes).map(lost).collect();
     lost.into_iter().sum::<f64>() > squares * TOLERATED.powi(2)
@@ -81,7 +85,7 @@ fn parts(bytes: &[u8]) -> impl IndexedParallelIterator<Item = Vec<f32>> + '_ {
         .map(|part| part.as_chunks::<4>().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
 }
 
-/// A float32 tensor in half precision, rounded to nearest; counts the numbers that had to move to have a place there.
+/// A float32 tensor in half precision, rounded to nearest; counts the numbers that had to move to be in its range.
 /// Infinities and NaN stay what they are.
 pub(super) fn convert(
     tensor: &TensorProto,
@@ -90,23 +94,23 @@ pub(super) fn convert(
 ) -> Result<TensorProto, TensorError> {
     let from = tensor.float_bytes()?;
     let mut bytes = vec![0; from.len() / 2];
-    let one = |(to, mut values): (&mut [u8], Vec<f32>)| {
+    let convert_part = |(to, mut values): (&mut [u8], Vec<f32>)| {
         let moved = fit(&mut values, target);
-        let places = to.as_chunks_mut::<2>().0.iter_mut();
+        let targets = to.as_chunks_mut::<2>().0.iter_mut();
         match target {
             Half::Fp16 => {
                 let mut halves = vec![f16::ZERO; values.len()];
                 halves.convert_from_f32_slice(&values);
-                places.zip(&halves).for_each(|(to, from)| *to = from.to_le_bytes());
+                targets.zip(&halves).for_each(|(to, from)| *to = from.to_le_bytes());
             }
-            Half::Bf16 => places.zip(&values).for_each(|(to, from)| *to = bf16::from_f32(*from).to_le_bytes()),
+            Half::Bf16 => targets.zip(&values).for_each(|(to, from)| *to = bf16::from_f32(*from).to_le_bytes()),
         }
         moved
     };
     let moved = bytes
         .par_chunks_mut(2 * AT_A_TIME)
         .zip(parts(&from))
-        .map(one)
+        .map(convert_part)
         .reduce(WeightsReport::default, WeightsReport::and);
     *counted = counted.clone().and(moved);
     let shape = tensor.shape()?;
@@ -163,8 +167,8 @@ mod tests {
         let stored = TensorProto::of_floats("w", &[40_000], &values);
         let typed = TensorProto { raw_data: None, float_data: values, ..stored.clone() };
         for target in [Half::Fp16, Half::Bf16] {
-            let of = |tensor| convert(tensor, target, &mut WeightsReport::default()).unwrap();
-            assert_eq!(of(&stored), of(&typed));
+            let converted = |tensor| convert(tensor, target, &mut WeightsReport::default()).unwrap();
+            assert_eq!(converted(&stored), converted(&typed));
         }
         let mut counted = WeightsReport::default();
         let half = convert(&stored, Half::Fp16, &mut counted).unwrap();
@@ -176,14 +180,14 @@ mod tests {
     #[test]
     fn what_is_beyond_the_range_may_stand_for_infinity() {
         let range = |value: f32, target| range(&TensorProto::of_floats("w", &[2], &[1.0, value]), target).unwrap().0;
-        let of =
+        let ranges =
             [65504.0, f32::INFINITY, f32::NAN, -1e9, f32::MIN, 9.8e7, -65505.0].map(|value| range(value, Half::Fp16));
         let (within, masks, beyond) = (Range::Within, Range::Masks, Range::Beyond);
-        assert_eq!(of, [within, within, within, masks, masks, beyond, beyond]);
+        assert_eq!(ranges, [within, within, within, masks, masks, beyond, beyond]);
         assert_eq!(range(9.8e7, Half::Bf16), within);
     }
 
-    /// A few small numbers among others are as exact as their sum needs; what is small throughout is not.
+    /// A few small numbers among larger ones are as exact as their sum needs; if all are small, they are not.
     #[test]
     fn numbers_that_are_small_throughout_are_told() {
         let tensor = |values: &[f32]| TensorProto::of_floats("w", &[values.len() as u64], values);
@@ -192,7 +196,7 @@ mod tests {
         assert_eq!(range(&[1e-12]).unwrap(), Range::Tiny);
         assert_eq!(range(&[1e-4; 64]).unwrap(), Range::Within);
         assert_eq!(range(&[0.0; 64]).unwrap(), Range::Within);
-        let few: Vec<f32> = (0..64).map(|place| if place < 8 { 1e-8 } else { 0.02 }).collect();
+        let few: Vec<f32> = (0..64).map(|index| if index < 8 { 1e-8 } else { 0.02 }).collect();
         assert_eq!(range(&few).unwrap(), Range::Within);
         assert_eq!(range(&[1e-8, 1e6]).unwrap(), Range::Beyond);
     }

@@ -1,6 +1,6 @@
 //! One call of one function: its nodes with the names and attributes of the call.
 //!
-//! Input: the function, the call, and the names that the model has. Output: nodes that may stand in the call's place.
+//! Input: the function, the call, and the names that the model has. Output: nodes that may replace the call.
 //! Deliberately absent: whether they may; `inline` has decided that.
 
 use std::collections::HashMap;
@@ -51,7 +51,8 @@ impl<'a> Binding<'a> {
             node.name = Some(self.names.fresh(&format!("{}/{}", self.prefix, node.name())));
         }
         node.input.iter_mut().chain(&mut node.output).for_each(|name| self.rename(name));
-        node.attribute = std::mem::take(&mut node.attribute).into_iter().filter_map(|of| self.attribute(of)).collect();
+        node.attribute =
+            std::mem::take(&mut node.attribute).into_iter().filter_map(|attribute| self.attribute(attribute)).collect();
         node
     }
 

@@ -37,15 +37,15 @@ const BYTES_OF_NODE: u64 = 512;
 /// What became of the calls of a model's own functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Inlined {
-    /// Calls in whose place the nodes of their function stand.
+    /// Calls that were replaced by the nodes of their function.
     pub(crate) calls: u64,
     /// Calls that stay, and why.
     left: Vec<(NodeProto, String)>,
 }
 
 impl Inlined {
-    /// Adds it to a report, in place of what a conversion says of an operator that it does not know.
-    pub(super) fn tell(&self, report: &mut ConversionReport) {
+    /// Adds it to a report, instead of what a conversion says of an operator that it does not know.
+    pub(super) fn add_to(&self, report: &mut ConversionReport) {
         let is_left = |operator: &str| self.left.iter().any(|(call, _)| call.operator() == operator);
         report.kept.retain(|kept| !is_left(&kept.operator));
         self.left.iter().for_each(|(call, reason)| report.keep(call, reason.clone()));
@@ -76,7 +76,7 @@ pub(crate) fn inline_functions(model: &mut ModelProto) -> Inlined {
     inlined
 }
 
-/// A function, and what its nodes take in place of a call.
+/// A function, and the size of its nodes that replace a call.
 #[derive(Clone, Copy)]
 struct Known<'a> {
     function: &'a FunctionProto,
@@ -105,7 +105,7 @@ impl<'a> Known<'a> {
         known
     }
 
-    /// About how many bytes stand in the place of this call.
+    /// About how many bytes replace this call.
     fn bytes_of(&self, call: &NodeProto) -> u64 {
         let mut of_call = call.encoded_len() as u64;
         call.with_inner(&mut |_| of_call += BYTES_OF_NODE);

@@ -1,4 +1,4 @@
-//! Functions in place of which their nodes stand, and those that stay.
+//! Functions whose calls are replaced by their nodes, and those that stay.
 
 use super::*;
 use crate::precision::quantize_dynamic::tests::model;
@@ -111,7 +111,8 @@ fn graphs_inside_nodes_call_and_are_called() {
         let output = vec![value(&node.output[0])];
         AttributeProto::of_graph(attribute, GraphProto { node: vec![node], output, ..Default::default() })
     };
-    let both = |one: NodeProto, other: NodeProto| vec![branch("then_branch", one), branch("else_branch", other)];
+    let both =
+        |then: NodeProto, otherwise: NodeProto| vec![branch("then_branch", then), branch("else_branch", otherwise)];
     let inner = NodeProto::of(
         "If",
         "choice",
@@ -143,7 +144,7 @@ fn graphs_inside_nodes_call_and_are_called() {
 #[test]
 fn calls_stay_for_a_reason() {
     let plain = || function("F", &["a"], &["b"], vec![node("Relu", &["a"], &["b"])]);
-    let one = || vec![call("F", "", &["x"], &["y"])];
+    let single_call = || vec![call("F", "", &["x"], &["y"])];
     let check = |calls: Vec<NodeProto>, functions: Vec<FunctionProto>, expected: &str| {
         let n_functions = functions.len();
         let mut model = with_functions(calls, functions);
@@ -152,16 +153,16 @@ fn calls_stay_for_a_reason() {
     };
     let mut newer = plain();
     newer.opset_import[0].version = Some(18);
-    check(one(), vec![newer], "mine.F: the function was written for operator set 18, and the model for 13");
+    check(single_call(), vec![newer], "mine.F: the function was written for operator set 18, and the model for 13");
     let mut silent = plain();
     silent.opset_import.clear();
-    check(one(), vec![silent], "mine.F: the function does not say which version of operator set it uses");
+    check(single_call(), vec![silent], "mine.F: the function does not say which version of operator set it uses");
     let circle = function("F", &["a"], &["b"], vec![call("F", "", &["a"], &["b"])]);
-    check(one(), vec![circle], "mine.F: the function calls itself");
+    check(single_call(), vec![circle], "mine.F: the function calls itself");
     let wide = vec![call("F", "", &["x", "w"], &["y"])];
     check(wide, vec![plain()], "mine.F: it has more inputs or outputs than the function");
     let empty = function("F", &["a"], &["b"], vec![]);
-    check(one(), vec![empty], "mine.F: nothing in the function produces its output `b`");
+    check(single_call(), vec![empty], "mine.F: nothing in the function produces its output `b`");
 }
 
 #[test]

@@ -56,8 +56,8 @@ impl Blocks {
 fn fill(column: &[f32], size: usize, is_symmetric: bool, to: (&mut [u8], &mut [f32], &mut [u8])) {
     let (values, scales, zero_points) = to;
     let mut levels = vec![0_u8; size];
-    let places = values.chunks_mut(size / 2).zip(scales);
-    for (index, (block, (values, to_scale))) in column.chunks(size).zip(places).enumerate() {
+    let targets = values.chunks_mut(size / 2).zip(scales);
+    for (index, (block, (values, to_scale))) in column.chunks(size).zip(targets).enumerate() {
         let (scale, zero_point) = best(block, is_symmetric);
         levels.fill(zero_point);
         block.iter().zip(&mut levels).for_each(|(value, to)| *to = level(*value, scale, zero_point) as u8);

@@ -1,6 +1,6 @@
 //! 4-bit weights in blocks, with activations left as they are.
 //!
-//! Input: a float32 model. Output: the model with `MatMulNBits` of ONNX Runtime in place of matrix products with a large
+//! Input: a float32 model. Output: the model with `MatMulNBits` of ONNX Runtime instead of matrix products with a large
 //! constant right operand. A weight [K, N] is cut into blocks of K; each has a scale, and a zero point unless it is
 //! symmetric. Deliberately absent: convolutions and embeddings, which that operator does not do, and methods that look at
 //! data (GPTQ, AWQ): they move the rounding, not the format.
@@ -78,8 +78,8 @@ pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Re
     settle_constants(&mut model, &["MatMul", "Gemm"])?;
     let (editor, nodes) = Editor::new(model.graph.take().ok_or(ConversionError::NoGraph)?);
     let tables = tables(&editor, &nodes);
-    let mut others = ConversionReport::default();
-    nodes.iter().filter(|node| has_other_weights(node)).for_each(|node| others.keep(node, OF_PRODUCTS));
+    let mut not_products = ConversionReport::default();
+    nodes.iter().filter(|node| has_other_weights(node)).for_each(|node| not_products.keep(node, OF_PRODUCTS));
     let report = ConversionReport::default();
     let mut work = Work { editor, report, options: options.clone(), tables, stored: HashMap::new() };
     for node in nodes {
@@ -99,9 +99,9 @@ pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Re
     }
     let (graph, kept) = work.editor.finish();
     work.report.weights.kept = kept;
-    inlined.tell(&mut work.report);
+    inlined.add_to(&mut work.report);
     if work.report.nodes_converted() == 0 {
-        return Err(ConversionError::NothingToConvert { kept: [work.report.kept, others.kept].concat() });
+        return Err(ConversionError::NothingToConvert { kept: [work.report.kept, not_products.kept].concat() });
     }
     model.import(MICROSOFT, 1);
     model.graph = Some(graph);

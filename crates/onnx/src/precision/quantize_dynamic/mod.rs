@@ -78,7 +78,7 @@ pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) ->
     let graph = model.graph.take().ok_or(ConversionError::NoGraph)?;
     // A file without the normalisations is smaller; the runtime would fold them all the same.
     let (graph, mut report) = convert(fold_into_convolutions(graph)?, options)?;
-    inlined.tell(&mut report);
+    inlined.add_to(&mut report);
     if report.nodes_converted() == 0 {
         return Err(ConversionError::NothingToConvert { kept: report.kept });
     }
@@ -97,7 +97,7 @@ pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) ->
 pub(super) const MICROSOFT: &str = "com.microsoft";
 
 /// A model that has integer operators was quantised by somebody who knew more about it. Weights alone in 8 bits or more are
-/// constants like others.
+/// constants like any other.
 pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionError> {
     let constant = model.graph.as_ref().map(|graph| constant_values(graph, &graph.node)).unwrap_or_default();
     let is_readable = |name: &str| {

@@ -24,7 +24,7 @@ impl Work {
         if node.int("layout").unwrap_or(0) != 0 {
             return Outcome::kept("its batch comes first, which DynamicQuantizeLSTM does not support");
         }
-        let mut places = Vec::new();
+        let mut weights = Vec::new();
         for name in [input_weight, recurrent_weight] {
             let Some(weight) = self.editor.weight(name) else {
                 return Outcome::kept(self.editor.why_no_weight(name, "its weights are computed, not constant"));
@@ -33,11 +33,11 @@ impl Work {
             if weight.is_transposed || !form.is_float32 || form.shape.len() != 3 {
                 return Outcome::kept("its weights are not float32 with three dimensions");
             }
-            places.push(weight);
+            weights.push(weight);
         }
         let mut inputs: Vec<String> = node.input.iter().take(SHARED_INPUTS).cloned().collect();
         inputs.resize(SHARED_INPUTS, String::new());
-        for (index, weight) in places.iter().enumerate() {
+        for (index, weight) in weights.iter().enumerate() {
             let Some([values, scales, zero_points]) = self.gates(weight)? else {
                 return Outcome::kept(UNUSUAL_WEIGHT);
             };

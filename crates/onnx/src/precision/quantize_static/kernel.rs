@@ -14,7 +14,7 @@ use crate::precision::scales::{UNUSUAL_WEIGHT, quantize_bias, quantize_channels_
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
 
-/// The largest bias: half of what 32 bits hold, so that the sum of products that it is added to fits beside it.
+/// The largest bias: half of what 32 bits hold, so that the sum of products that it is added to also fits.
 const LARGEST_BIAS: f32 = (1_u32 << 30) as f32;
 
 impl Product {
@@ -76,7 +76,7 @@ impl Work<'_> {
         Ok(Ok(()))
     }
 
-    /// The weight with one scale for each place along `axis`, none below `least`, times alpha.
+    /// The weight with one scale for each index along `axis`, none below `least`, times alpha.
     fn stored(
         &mut self,
         weight: &Weight,

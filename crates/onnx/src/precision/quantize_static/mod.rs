@@ -142,7 +142,7 @@ impl Prepared {
             work.take(node, index, &plan)?;
         }
         let Work { editor, mut report, .. } = work;
-        self.inlined.tell(&mut report);
+        self.inlined.add_to(&mut report);
         if report.nodes_converted() == 0 {
             return Err(ConversionError::NothingToConvert { kept: report.kept });
         }

@@ -51,8 +51,8 @@ pub(super) struct Plan {
     pub(super) kept: BTreeMap<usize, String>,
     /// Values in 8 bits.
     pub(super) values: BTreeMap<String, RangeOf>,
-    /// Those of them that come out of nodes in 8 bits: everyone reads what 8 bits made of them. Of the others, whoever
-    /// computes in float32 reads the exact value.
+    /// Those of them that come out of nodes in 8 bits: everyone reads what 8 bits made of them. Of all other values, a
+    /// node that computes in float32 reads the exact one.
     pub(super) made: HashSet<String>,
 }
 
@@ -232,7 +232,7 @@ pub(super) fn data_inputs(node: &NodeProto, role: Role) -> impl Iterator<Item = 
     node.input.iter().take(all).map(String::as_str)
 }
 
-/// Whether a pooling leaves places out: ONNX Runtime's pooling in 8 bits has no such form and fails to load.
+/// Whether a pooling skips positions: ONNX Runtime's pooling in 8 bits has no such form and fails to load.
 fn is_dilated(node: &NodeProto) -> bool {
     node.ints("dilations").is_some_and(|dilations| dilations.iter().any(|dilation| *dilation != 1))
 }

@@ -146,7 +146,7 @@ impl Work<'_> {
         Some(levels)
     }
 
-    /// What nodes in 8 bits read in place of a value that float32 nodes read as it is.
+    /// What nodes in 8 bits read instead of a value that float32 nodes read as it is.
     fn copy(&mut self, value: &str, plan: &Plan) -> Option<String> {
         if let Some(copy) = self.copies.get(value) {
             return Some(copy.clone());

@@ -60,9 +60,9 @@ fn numbers_have_the_element_type_of_the_input_that_they_stand_beside() {
     let clip = || node("Clip", vec![AttributeProto::of_float("max", 6.0)]);
     let pad = || node("Pad", vec![AttributeProto::of_ints("pads", &[1]), AttributeProto::of_float("value", 6.0)]);
     for element in [Float16, Float32, Float64] {
-        for (operator, place) in [(clip(), 0), (pad(), 1)] {
+        for (operator, node_index) in [(clip(), 0), (pad(), 1)] {
             let graph = raised_graph(10, Some(element.clone()), vec![operator]).unwrap();
-            let number = graph.node[place].tensor("value").unwrap();
+            let number = graph.node[node_index].tensor("value").unwrap();
             assert_eq!((number.element(), number.floats().unwrap()), (element.clone(), vec![6.0]));
         }
     }

@@ -72,8 +72,8 @@ impl CommandBackend {
     fn take_output(&mut self) -> Result<(), Failure> {
         // Its end of the pipe.
         self.process.stdout(Stdio::null());
-        let told = self.output.take().map_err(|error| failure(format!("what the command printed: {error}")))?;
-        told.map_or(Ok(()), |told| self.printed.take(&told)).map_err(failure)
+        let output = self.output.take().map_err(|error| failure(format!("what the command printed: {error}")))?;
+        output.map_or(Ok(()), |output| self.printed.take(&output)).map_err(failure)
     }
 
     /// Starts an execution and waits for its end. The first one, which counts for nothing else, is forked, so that the peak of its
@@ -177,9 +177,9 @@ impl Backend for CommandBackend {
 
     fn usage(&self) -> Usage {
         // A process that is started without a fork has the peak of this one until its own is larger.
-        let own = probe::usage().peak_resident_bytes;
+        let of_worker = probe::usage().peak_resident_bytes;
         Usage {
-            peak_resident_bytes: self.used.peak_bytes.filter(|peak| Some(*peak) > own).max(self.first_peak_bytes),
+            peak_resident_bytes: self.used.peak_bytes.filter(|peak| Some(*peak) > of_worker).max(self.first_peak_bytes),
             cpu_time_ns: Some(self.used.user_ns + self.used.system_ns),
             parts_ns: Some([self.used.user_ns, self.used.system_ns]),
         }
@@ -194,7 +194,7 @@ fn forked(mut process: std::process::Command) -> std::process::Command {
 }
 
 /// The least peak of a forked process, in bytes, that is certainly its own: above that of one whose program does not exist, and
-/// of all others so far. `None`: the system does not say.
+/// of all processes so far. `None`: the system does not say.
 fn least_visible() -> Option<u64> {
     /// By how much two forks of a worker were seen to differ at most, and what the kernel's counts may be off by.
     const MARGIN: u64 = 512 << 10;
@@ -254,7 +254,7 @@ fn ended(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::metric::{Direction, ToldBy};
+    use base::metric::{Direction, ReportedBy};
 
     fn backend(words: &[&str], change: impl FnOnce(&mut Command)) -> CommandBackend {
         reporting(words, &[], change)
@@ -309,7 +309,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("n"), "1").expect("a file");
         let metrics = ["score", "absent"]
-            .map(|name| OwnMetric::declare(name, None, Direction::Neutral, ToldBy::EachRun).expect("a name"));
+            .map(|name| OwnMetric::declare(name, None, Direction::Neutral, ReportedBy::EachRun).expect("a name"));
         let mut counted =
             reporting(&["sh", "-c", count], &metrics, |command| command.folder = folder.path().to_owned());
         for (phase, executions) in [(Phase::Warm, 2), (Phase::Measure, 2), (Phase::Measure, 1)] {

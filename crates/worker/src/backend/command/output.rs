@@ -22,9 +22,9 @@ const LOOKED_AT: usize = 1 << 20;
 /// What is read at once: as much as a pipe holds.
 const READ_AT_ONCE: usize = 64 << 10;
 
-/// What one execution printed, as far as perfrun sees it.
+/// What one execution printed to the output that perfrun reads.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ExecutionOutput {
     pub(super) bytes: u64,
     /// What reading took.
     pub(super) nanos: u64,
@@ -62,7 +62,7 @@ impl Output {
     /// There is no room for a pipe or a file.
     pub(super) fn open(&mut self) -> io::Result<Stdio> {
         match &self.to {
-            // Opened here, outside the clock, as the others are.
+            // Opened here, outside the clock, like the other outputs.
             Stdout::Null => Ok(File::options().write(true).open("/dev/null")?.into()),
             Stdout::Inherit => Ok(Stdio::inherit()),
             Stdout::File(path) => {
@@ -77,8 +77,8 @@ impl Output {
                 // A description of its own: writers wait as they do with any pipe.
                 fcntl_setfl(&reader, fcntl_getfl(&reader)? | OFlags::NONBLOCK)?;
                 let reading = Arc::new(Mutex::new(Reading::new(self.has_numbers)));
-                let (own, shared) = (reader.try_clone()?, Arc::clone(&reading));
-                thread::Builder::new().stack_size(READ_AT_ONCE).spawn(move || read_to_end(&own, &shared))?;
+                let (for_thread, shared) = (reader.try_clone()?, Arc::clone(&reading));
+                thread::Builder::new().stack_size(READ_AT_ONCE).spawn(move || read_to_end(&for_thread, &shared))?;
                 self.current = Some(Current::Pipe(reader, reading));
                 Ok(writer.into())
             }
@@ -90,7 +90,7 @@ impl Output {
     /// # Errors
     ///
     /// It cannot be read.
-    pub(super) fn take(&mut self) -> io::Result<Option<Told>> {
+    pub(super) fn take(&mut self) -> io::Result<Option<ExecutionOutput>> {
         match self.current.take() {
             None => Ok(None),
             Some(Current::File(mut file)) => {
@@ -100,7 +100,7 @@ impl Output {
                     file.seek(SeekFrom::Start(bytes.saturating_sub(LOOKED_AT as u64)))?;
                     file.take(LOOKED_AT as u64).read_to_end(&mut end)?;
                 }
-                Ok(Some(Told { bytes, nanos: 0, end }))
+                Ok(Some(ExecutionOutput { bytes, nanos: 0, end }))
             }
             Some(Current::Pipe(pipe, reading)) => {
                 let mut reading = lock(&reading);
@@ -109,7 +109,7 @@ impl Output {
                     left -= reading.read(&pipe, left)?.filter(|bytes| *bytes > 0).unwrap_or(left);
                 }
                 reading.keeps_end = false;
-                Ok(Some(std::mem::take(&mut reading.told)))
+                Ok(Some(std::mem::take(&mut reading.output)))
             }
         }
     }
@@ -118,14 +118,14 @@ impl Output {
 /// What was read so far.
 #[derive(Debug)]
 struct Reading {
-    told: Told,
+    output: ExecutionOutput,
     keeps_end: bool,
     buffer: Vec<u8>,
 }
 
 impl Reading {
     fn new(keeps_end: bool) -> Self {
-        Reading { told: Told::default(), keeps_end, buffer: vec![0; READ_AT_ONCE] }
+        Reading { output: ExecutionOutput::default(), keeps_end, buffer: vec![0; READ_AT_ONCE] }
     }
 
     /// Reads what is there, at most so much, and says how much that was; `None`: nothing yet.
@@ -138,15 +138,15 @@ impl Reading {
             Err(error) => return Err(error),
         };
         if self.keeps_end {
-            let end = &mut self.told.end;
+            let end = &mut self.output.end;
             end.extend_from_slice(&self.buffer[..found]);
             // At twice the room, so that not every read moves all of it.
             if end.len() > 2 * LOOKED_AT {
                 end.drain(..end.len() - LOOKED_AT);
             }
         }
-        self.told.bytes += found as u64;
-        self.told.nanos += u64::try_from(began.elapsed().as_nanos()).unwrap_or(0);
+        self.output.bytes += found as u64;
+        self.output.nanos += u64::try_from(began.elapsed().as_nanos()).unwrap_or(0);
         Ok(Some(found))
     }
 }
@@ -172,8 +172,8 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What a shell prints, and whether its end is looked at.
-    fn told(to: Stdout, has_numbers: bool, text: &str) -> Option<Told> {
+    /// What a shell prints, with its end where numbers are looked for.
+    fn printed_by(to: Stdout, has_numbers: bool, text: &str) -> Option<ExecutionOutput> {
         let mut output = Output::new(to, has_numbers);
         let mut shell = Command::new("sh");
         shell.args(["-c", text]).stdin(Stdio::null()).stdout(output.open().expect("a pipe"));
@@ -183,15 +183,18 @@ mod tests {
 
     #[test]
     fn all_that_is_printed_counts_and_its_end_is_kept_where_it_is_looked_at() {
-        let bytes = |text: &str| told(Stdout::Pipe, false, text).map(|told| (told.bytes, told.end.len()));
+        let bytes =
+            |text: &str| printed_by(Stdout::Pipe, false, text).map(|printed| (printed.bytes, printed.end.len()));
         assert_eq!(bytes("true"), Some((0, 0)));
         assert_eq!(bytes("printf 'a\\377\\0b'"), Some((4, 0)), "no text");
         assert_eq!(bytes("head -c 100000000 /dev/zero"), Some((100_000_000, 0)));
         assert_eq!(bytes("exec 1>&-; echo lost"), Some((0, 0)), "it closed it");
-        let end = told(Stdout::Pipe, true, "head -c 9000000 /dev/zero; echo 5").map(|told| told.end).expect("an end");
+        let end = printed_by(Stdout::Pipe, true, "head -c 9000000 /dev/zero; echo 5")
+            .map(|printed| printed.end)
+            .expect("an end");
         assert!(end.ends_with(b"5\n") && end.len() >= LOOKED_AT && end.len() <= 2 * LOOKED_AT, "{}", end.len());
-        assert!(told(Stdout::Null, false, "echo").is_none());
-        assert_eq!(told(Stdout::Null, true, "echo 5").map(|told| told.end), Some(b"5\n".to_vec()));
+        assert!(printed_by(Stdout::Null, false, "echo").is_none());
+        assert_eq!(printed_by(Stdout::Null, true, "echo 5").map(|printed| printed.end), Some(b"5\n".to_vec()));
     }
 
     #[test]
@@ -208,7 +211,7 @@ mod tests {
             child.push(char::from(byte[0]));
         }
         ended.wait().expect("it ends");
-        assert!(output.take().expect("what it printed").is_some_and(|told| told.bytes >= 5));
+        assert!(output.take().expect("what it printed").is_some_and(|printed| printed.bytes >= 5));
         command.stdout(output.open().expect("a pipe")).args(["-c", "true"]);
         let child = child.parse().ok().and_then(rustix::process::Pid::from_raw).expect("a number");
         rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("it still writes");
@@ -218,7 +221,7 @@ mod tests {
     fn a_file_has_what_the_last_execution_printed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a/b.txt");
-        let printed = |text: &str| told(Stdout::File(path.clone()), true, text).expect("a file");
+        let printed = |text: &str| printed_by(Stdout::File(path.clone()), true, text).expect("a file");
         assert_eq!(printed("echo long").bytes, 5);
         let short = printed("echo 5");
         assert_eq!((short.bytes, short.end), (2, b"5\n".to_vec()));

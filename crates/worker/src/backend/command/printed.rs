@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::output::Told;
+use super::output::ExecutionOutput;
 use crate::printed::numbers;
 use base::metric::{OwnMetric, STDOUT, STDOUT_LEAST, STDOUT_READ};
 use statistics::quantile::median;
@@ -22,7 +22,7 @@ pub(super) struct Printed {
 
 impl Printed {
     pub(super) fn of(metrics: &[OwnMetric]) -> Self {
-        let wanted = metrics.iter().map(|own| own.metric.stem()).collect();
+        let wanted = metrics.iter().map(|declared| declared.metric.stem()).collect();
         Printed { wanted, counts: false, values: BTreeMap::new(), bytes: None, nanos: 0, executions: 0 }
     }
 
@@ -31,8 +31,8 @@ impl Printed {
     /// # Errors
     ///
     /// What no run can have, in words.
-    pub(super) fn take(&mut self, told: &Told) -> Result<(), String> {
-        for (name, found) in numbers(&String::from_utf8_lossy(&told.end), &self.wanted) {
+    pub(super) fn take(&mut self, output: &ExecutionOutput) -> Result<(), String> {
+        for (name, found) in numbers(&String::from_utf8_lossy(&output.end), &self.wanted) {
             match found?.as_slice() {
                 [value] if *value < 0.0 => {
                     return Err(format!("the command printed {value} for `{name}`, which cannot be negative"));
@@ -43,9 +43,9 @@ impl Printed {
             }
         }
         if self.counts {
-            let (least, most) = self.bytes.unwrap_or((told.bytes, told.bytes));
-            self.bytes = Some((least.min(told.bytes), most.max(told.bytes)));
-            self.nanos += told.nanos;
+            let (least, most) = self.bytes.unwrap_or((output.bytes, output.bytes));
+            self.bytes = Some((least.min(output.bytes), most.max(output.bytes)));
+            self.nanos += output.nanos;
             self.executions += 1;
         }
         Ok(())
@@ -53,12 +53,12 @@ impl Printed {
 
     /// Of the executions that count: the median of each metric, and how much they printed.
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
-        let of = |(name, values): (&&str, &Vec<f64>)| Some(((*name).to_owned(), median(values)?));
-        let mut metrics: BTreeMap<String, f64> = self.values.iter().filter_map(of).collect();
+        let median_of = |(name, values): (&&str, &Vec<f64>)| Some(((*name).to_owned(), median(values)?));
+        let mut metrics: BTreeMap<String, f64> = self.values.iter().filter_map(median_of).collect();
         if let Some((least, most)) = self.bytes {
             let each = self.nanos as f64 / f64::from(self.executions.max(1));
-            let told = [(STDOUT, most as f64), (STDOUT_LEAST, least as f64), (STDOUT_READ, each)];
-            metrics.extend(told.map(|(metric, value)| (metric.name.to_owned(), value)));
+            let sizes = [(STDOUT, most as f64), (STDOUT_LEAST, least as f64), (STDOUT_READ, each)];
+            metrics.extend(sizes.map(|(metric, value)| (metric.name.to_owned(), value)));
         }
         metrics
     }

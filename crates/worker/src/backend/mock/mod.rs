@@ -29,7 +29,7 @@ pub(crate) struct MockBackend {
     random: Xoshiro256PlusPlus,
     /// Log of this run's own level.
     run_effect: f64,
-    /// How much slower others make this run.
+    /// How much slower other processes make this run.
     disturbance: f64,
     /// Current value of the AR(1) noise, in standard deviations.
     noise: f64,
@@ -77,8 +77,8 @@ impl MockBackend {
 
     /// The operators of the script, each with its share of the time.
     fn operators(&self) -> Vec<(String, f64)> {
-        let own = &self.request.operators;
-        if own.is_empty() { vec![("Conv".to_owned(), 0.8)] } else { own.clone() }
+        let scripted = &self.request.operators;
+        if scripted.is_empty() { vec![("Conv".to_owned(), 0.8)] } else { scripted.clone() }
     }
 
     fn duration(&mut self) -> u64 {
@@ -139,7 +139,7 @@ impl MockBackend {
 /// What the profiler costs inside each node, and between it and the next.
 const PROFILER_NS: u64 = 2_000;
 
-/// What a worker writes in place of the protocol when the script asks for garbage.
+/// What a worker writes instead of the protocol when the script asks for garbage.
 pub(crate) const GARBAGE: &str = "this is not the protocol";
 
 fn verb(step: MockStep) -> &'static str {
@@ -285,7 +285,7 @@ impl Backend for MockBackend {
     }
 
     /// What makes a run twice as slow has half of the processors.
-    fn others(&self) -> Option<f64> {
+    fn background_load(&self) -> Option<f64> {
         (self.request.script.disturbed.0 > 0.0).then(|| self.disturbance / (1.0 + self.disturbance))
     }
 

@@ -1,4 +1,4 @@
-//! What a worker is told about a run of the mock backend.
+//! The request to a worker for a run of the mock backend.
 
 use std::collections::BTreeMap;
 
@@ -49,30 +49,35 @@ impl MockRequest {
     }
 
     /// The same run while cells of other devices run.
-    pub(in crate::backend) fn beside_others(&mut self) {
+    pub(in crate::backend) fn alongside_other_devices(&mut self) {
         self.scale *= 1.0 + self.script.beside.0;
     }
 
     /// The script of one run.
     pub(super) fn of_cell(script: &Mock, facts: &CellFacts<'_>) -> Self {
-        let (own, none) = (&facts.variant.mock, MockVariant::default());
+        let (of_variant, none) = (&facts.variant.mock, MockVariant::default());
         let of_runtime = facts.runtime.and_then(|runtime| script.runtimes.get(&runtime.name)).unwrap_or(&none);
-        let scale = |own: &MockVariant| own.scale.map_or(1.0, |scale| scale.0);
-        let operators = [of_runtime, own].into_iter().map(|of| &of.operators).find(|operators| !operators.is_empty());
+        let scale = |mock: &MockVariant| mock.scale.map_or(1.0, |scale| scale.0);
+        let operators =
+            [of_runtime, of_variant].into_iter().map(|mock| &mock.operators).find(|operators| !operators.is_empty());
         // The rehearsal plays only failures that every run has, as a real model would.
         let plays = |fail: &MockFailure| fail.runs.is_empty() || facts.run.is_some_and(|run| fail.runs.contains(&run));
         MockRequest {
             script: Mock { runtimes: BTreeMap::new(), ..script.clone() },
-            scale: scale(own) * scale(of_runtime) * (1.0 + facts.variant.slowdown.0),
-            differ: of_runtime.differ.or(own.differ).map_or(0.0, |differ| differ.0),
-            on_cpu: of_runtime.on_cpu.or(own.on_cpu).filter(|_| !facts.device.is_cpu()).map(|share| share.0),
-            on_device: of_runtime.on_device.or(own.on_device).filter(|_| !facts.device.is_cpu()).map(|share| share.0),
+            scale: scale(of_variant) * scale(of_runtime) * (1.0 + facts.variant.slowdown.0),
+            differ: of_runtime.differ.or(of_variant.differ).map_or(0.0, |differ| differ.0),
+            on_cpu: of_runtime.on_cpu.or(of_variant.on_cpu).filter(|_| !facts.device.is_cpu()).map(|share| share.0),
+            on_device: of_runtime
+                .on_device
+                .or(of_variant.on_device)
+                .filter(|_| !facts.device.is_cpu())
+                .map(|share| share.0),
             builds_engine: Provider::of(facts.device).is_some_and(|provider| provider.engine_cache.is_some())
                 && (facts.run.is_none() || facts.engines.is_none()),
-            fits: of_runtime.fits.or(own.fits).or(script.fits),
+            fits: of_runtime.fits.or(of_variant.fits).or(script.fits),
             batch: facts.batch.unwrap_or(0),
             operators: operators.into_iter().flatten().map(|(name, share)| (name.clone(), share.0)).collect(),
-            fail: of_runtime.fail.clone().or(own.fail.clone()).filter(plays),
+            fail: of_runtime.fail.clone().or(of_variant.fail.clone()).filter(plays),
             seed: facts.seed,
         }
     }

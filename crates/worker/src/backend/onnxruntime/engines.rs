@@ -20,11 +20,11 @@ fn is_the_users(settings: &OnnxruntimeRequest) -> bool {
 
 /// Adds what keeps an engine, unless the variant says something of it.
 pub(super) fn keep(settings: &OnnxruntimeRequest, options: &mut BTreeMap<String, String>) {
-    if let (Some([enable, place]), Some(folder), false) =
+    if let (Some([enable, folder_key]), Some(folder), false) =
         (options_of(settings), &settings.engine_cache, is_the_users(settings))
     {
         options.insert(enable.to_owned(), "1".to_owned());
-        options.insert(place.to_owned(), folder.to_string_lossy().into_owned());
+        options.insert(folder_key.to_owned(), folder.to_string_lossy().into_owned());
     }
 }
 

@@ -83,7 +83,7 @@ fn subgraphs(session: &Session) -> Vec<(String, Vec<String>)> {
     if !succeeded(status) {
         return Vec::new();
     }
-    let one = |index: usize| {
+    let subgraph_nodes = |index: usize| {
         let mut name: *const c_char = ptr::null();
         let mut nodes: *const *const ort::sys::OrtEpAssignedNode = ptr::null();
         let mut length = 0_usize;
@@ -105,7 +105,7 @@ fn subgraphs(session: &Session) -> Vec<(String, Vec<String>)> {
         let operators = (0..length).map(|node| operator_of(unsafe { *nodes.add(node) })).collect();
         Some((text(name)?, operators))
     };
-    (0..count).filter_map(one).collect()
+    (0..count).filter_map(subgraph_nodes).collect()
 }
 
 fn operator_of(node: *const ort::sys::OrtEpAssignedNode) -> String {

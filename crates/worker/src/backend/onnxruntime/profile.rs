@@ -1,7 +1,8 @@
 //! Where the time of an inference goes, by ONNX Runtime's own profiler.
 //!
 //! Input: the files that the profiler writes for runs (trace events as JSON). Output: the parts of nodes on the CPU and of
-//! copies. A node of a device is there as long as the host takes to hand it over, so only those two are told.
+//! copies. The duration of a node on a device is the time in which the host launches it, so only those two are
+//! reported.
 
 use std::fs::{self, File};
 use std::path::Path;

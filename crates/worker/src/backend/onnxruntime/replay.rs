@@ -7,7 +7,7 @@ use super::request::OnnxruntimeRequest;
 use crate::backend::{Failure, FailureKind};
 use experiment::{Boundary, Provider};
 
-/// ONNX Runtime's entry of a run that tells recorded work apart.
+/// ONNX Runtime's entry of a run that identifies recorded work.
 const GRAPH_ID: &str = "gpu_graph_id";
 
 /// The id of runs that are neither recorded nor replayed.
@@ -97,11 +97,11 @@ mod tests {
 
     #[test]
     fn only_who_asks_for_a_graph_gets_one() {
-        let of = |provider, option, value| Replay::of(&settings(provider, option, value), Outputs::Allocated);
-        assert_eq!(of("cuda", "enable_cuda_graph", "1"), Ok(Replay::Recorded));
-        assert_eq!(of("cuda", "enable_cuda_graph", "True"), Ok(Replay::Recorded));
-        assert_eq!(of("cuda", "enable_cuda_graph", "0"), Ok(Replay::NotAsked));
-        assert_eq!(of("cpu", "enable_cuda_graph", "1"), Ok(Replay::NotAsked));
+        let replay = |provider, option, value| Replay::of(&settings(provider, option, value), Outputs::Allocated);
+        assert_eq!(replay("cuda", "enable_cuda_graph", "1"), Ok(Replay::Recorded));
+        assert_eq!(replay("cuda", "enable_cuda_graph", "True"), Ok(Replay::Recorded));
+        assert_eq!(replay("cuda", "enable_cuda_graph", "0"), Ok(Replay::NotAsked));
+        assert_eq!(replay("cpu", "enable_cuda_graph", "1"), Ok(Replay::NotAsked));
     }
 
     #[test]

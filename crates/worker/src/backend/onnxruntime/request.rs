@@ -1,4 +1,4 @@
-//! What a worker is told about a session of ONNX Runtime.
+//! The request to a worker for a session of ONNX Runtime.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -113,7 +113,7 @@ impl OnnxRuntime {
         })
     }
 
-    /// The environment, of which a process may have one only; for the bench that runs a bare loop beside this backend.
+    /// The environment, of which a process may have one only; for the bench that runs a bare loop next to this backend.
     #[doc(hidden)]
     pub fn environment(&self) -> &ort::environment::Environment {
         &self.environment

@@ -132,7 +132,7 @@ fn map(name: &str, value: &ort::value::DynMap) -> Result<Option<Array>, Failure>
         ($key:ty, $value:ty, $element:ident) => {{
             let entries = value.try_extract_key_values::<$key, $value>();
             let mut entries = entries.map_err(|error| run_failure(&error))?;
-            entries.sort_by(|one, other| one.0.cmp(&other.0));
+            entries.sort_by(|left, right| left.0.cmp(&right.0));
             let bytes = entries.iter().flat_map(|(_, value)| value.to_le_bytes()).collect();
             let keys: Vec<String> = entries.iter().map(|(key, _)| key.to_string()).collect();
             (ElementType::$element, bytes, keys)

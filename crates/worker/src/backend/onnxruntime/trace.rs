@@ -105,20 +105,21 @@ struct Event {
 enum What {
     /// An inference.
     Run,
-    /// A node, by its place among what was told of nodes; it is known to hold others.
-    Node { told: usize, holds: bool, live_bytes: Option<u64> },
+    /// A node, by the index of its facts. It may contain other nodes.
+    Node { facts: usize, holds: bool, live_bytes: Option<u64> },
     /// Time on a device, of the nodes of this name.
     Kernel { parent: usize },
 }
 
 impl Event {
-    /// By start. What holds others comes before them where both start in the same microsecond, and so does what is longer.
+    /// By start. In the same microsecond, a node that contains other nodes comes before them, and a longer event before
+    /// a shorter one.
     fn order(&self) -> impl Ord + use<> {
-        let (told, holds, live_bytes) = match self.what {
-            What::Node { told, holds, live_bytes } => (told, holds, live_bytes),
+        let (facts, holds, live_bytes) = match self.what {
+            What::Node { facts, holds, live_bytes } => (facts, holds, live_bytes),
             What::Run | What::Kernel { .. } => (0, false, None),
         };
-        (self.start, !holds, Reverse(self.end), told, live_bytes, self.thread)
+        (self.start, !holds, Reverse(self.end), facts, live_bytes, self.thread)
     }
 
     fn microseconds(&self) -> f64 {
@@ -126,19 +127,19 @@ impl Event {
     }
 }
 
-/// What tells nodes of one graph apart: name, operator and place.
+/// What identifies a node in its graph: name, operator and index.
 type Identity<'a> = (&'a str, &'a str, &'a str);
 
-/// What an event tells of a node: the same for nearly all events of a node.
+/// What an event says of its node: the same for nearly all events of a node.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Told {
-    /// As if it ran in no other, and without what is different in each execution.
+struct NodeFacts {
+    /// Without the nodes around it, and without what is different in each execution.
     node: Node,
-    /// Its place in its graph.
+    /// Its index in its graph.
     index: String,
 }
 
-impl Told {
+impl NodeFacts {
     fn of(name: &str, arguments: &Value) -> Self {
         let text = |key| text(arguments, key).to_owned();
         let number = |key| bytes(arguments, key).unwrap_or(0);
@@ -152,7 +153,7 @@ impl Told {
             parameter_bytes: number("parameter_size"),
             live_bytes: None,
         };
-        Told { node, index: text("node_index") }
+        NodeFacts { node, index: text("node_index") }
     }
 
     fn identity(&self) -> Identity<'_> {
@@ -174,13 +175,13 @@ fn bytes(arguments: &Value, key: &str) -> Option<u64> {
 }
 
 /// `float[1,3]` of `[{"float":[1,3]},{"int64":[]}]`, and so on; anything else is nothing.
-fn shapes(told: &Value) -> Vec<String> {
+fn shapes(described: &Value) -> Vec<String> {
     let shape = |(element, sizes): (&String, &Value)| {
         let sizes: Vec<String> =
             sizes.as_array()?.iter().filter_map(Value::as_i64).map(|size| size.to_string()).collect();
         Some(format!("{element}[{}]", sizes.join(",")))
     };
-    told.as_array().into_iter().flatten().filter_map(Value::as_object).flatten().filter_map(shape).collect()
+    described.as_array().into_iter().flatten().filter_map(Value::as_object).flatten().filter_map(shape).collect()
 }
 
 /// Every event of one or several files.
@@ -189,7 +190,7 @@ pub(super) struct Events {
     read: usize,
     were_dropped: bool,
     events: Vec<Event>,
-    told: HashMap<Told, usize>,
+    facts: HashMap<NodeFacts, usize>,
     parents: HashMap<String, usize>,
     /// What is known of the arena, and from a node of when.
     arena: Option<(i64, Arena)>,
@@ -240,7 +241,7 @@ impl Events {
         }
     }
 
-    /// What was in use before the first node, and the most that was held; older versions tell nothing.
+    /// What was in use before the first node, and the most that was held; older versions report neither.
     fn look_at_arena(&mut self, start: i64, arguments: &Value) {
         let number = |key| text(arguments, key).parse::<i64>().ok();
         let after = number("mem_bytes_requested_in_use").zip(number("mem_requested_in_use_delta"));
@@ -254,11 +255,11 @@ impl Events {
     }
 
     fn node(&mut self, name: &str, arguments: &Value) -> What {
-        let told = Told::of(name, arguments);
-        let holds = ["If", "Loop", "Scan"].contains(&told.node.operator.as_str());
-        let next = self.told.len();
-        let told = *self.told.entry(told).or_insert(next);
-        What::Node { told, holds, live_bytes: bytes(arguments, "mem_bytes_requested_in_use") }
+        let facts = NodeFacts::of(name, arguments);
+        let holds = ["If", "Loop", "Scan"].contains(&facts.node.operator.as_str());
+        let next = self.facts.len();
+        let facts = *self.facts.entry(facts).or_insert(next);
+        What::Node { facts, holds, live_bytes: bytes(arguments, "mem_bytes_requested_in_use") }
     }
 
     /// The inferences in the order in which they began.
@@ -298,25 +299,25 @@ impl Events {
         let Some(first) = runs.len().checked_sub(inferences) else {
             return Err(TraceError::Inferences { found: runs.len(), wanted: inferences });
         };
-        let Events { mut events, told, parents, arena, .. } = self;
+        let Events { mut events, facts, parents, arena, .. } = self;
         // Their order in the file means nothing.
-        let mut told: Vec<(Told, usize)> = told.into_iter().collect();
-        told.sort_unstable();
-        let mut ranks = vec![0; told.len()];
-        told.iter().enumerate().for_each(|(rank, (_, read))| ranks[*read] = rank);
+        let mut facts: Vec<(NodeFacts, usize)> = facts.into_iter().collect();
+        facts.sort_unstable();
+        let mut ranks = vec![0; facts.len()];
+        facts.iter().enumerate().for_each(|(rank, (_, read))| ranks[*read] = rank);
         for event in &mut events {
-            if let What::Node { told, .. } = &mut event.what {
-                *told = ranks[*told];
+            if let What::Node { facts, .. } = &mut event.what {
+                *facts = ranks[*facts];
             }
         }
         events.sort_unstable_by_key(Event::order);
-        let mut found = Found { told: &told, inferences, places: HashMap::new(), nodes: Vec::new() };
-        for (place, run) in runs.iter().enumerate().filter(|(place, _)| *place == 0 || *place >= first) {
+        let mut found = Found { facts: &facts, inferences, node_indices: HashMap::new(), nodes: Vec::new() };
+        for (position, run) in runs.iter().enumerate().filter(|(position, _)| *position == 0 || *position >= first) {
             // What it ends with may start a microsecond after its computed end.
-            let end = run.end.saturating_add(2).min(runs.get(place + 1).map_or(i64::MAX, |next| next.start));
+            let end = run.end.saturating_add(2).min(runs.get(position + 1).map_or(i64::MAX, |next| next.start));
             let from = events.partition_point(|event| event.start < run.start);
             let to = events.partition_point(|event| event.start < end);
-            found.add(place.checked_sub(first), &events[from..to]);
+            found.add(position.checked_sub(first), &events[from..to]);
         }
         found.put_kernels(&runs[first..], &events, &parents);
         found.nodes.retain(|traced| traced.executions > 0);
@@ -327,75 +328,75 @@ impl Events {
 
 /// The nodes found so far.
 struct Found<'a> {
-    told: &'a [(Told, usize)],
+    facts: &'a [(NodeFacts, usize)],
     inferences: usize,
-    /// Where a node is, by the place of the one that it runs in.
-    places: HashMap<(Option<usize>, Identity<'a>), usize>,
+    /// The index of each node in `nodes`, by the index of the node around it and by its identity.
+    node_indices: HashMap<(Option<usize>, Identity<'a>), usize>,
     nodes: Vec<TracedNode>,
 }
 
 /// A node that is running.
 struct Open {
-    place: usize,
+    index: usize,
     end: i64,
 }
 
 impl<'a> Found<'a> {
-    /// Adds the events of one inference, in order; those of one that does not count tell what nodes there are.
+    /// Adds the events of one inference, in order. An inference that does not count adds nodes, but no times.
     fn add(&mut self, inference: Option<usize>, events: &[Event]) {
         let mut threads: HashMap<i64, Vec<Open>> = HashMap::new();
         for event in events {
-            let What::Node { told, live_bytes, .. } = event.what else { continue };
+            let What::Node { facts, live_bytes, .. } = event.what else { continue };
             let open = threads.entry(event.thread).or_default();
             while open.last().is_some_and(|outer| outer.end <= event.start) {
                 open.pop();
             }
-            let outer = open.last().map(|outer| outer.place);
-            let place = self.place(outer, told, live_bytes);
-            open.push(Open { place, end: event.end });
+            let outer = open.last().map(|outer| outer.index);
+            let index = self.index_of(outer, facts, live_bytes);
+            open.push(Open { index, end: event.end });
             let Some(inference) = inference else { continue };
-            let own = event.microseconds();
-            self.nodes[place].executions += 1;
-            self.nodes[place].self_us[inference] += own;
+            let microseconds = event.microseconds();
+            self.nodes[index].executions += 1;
+            self.nodes[index].self_us[inference] += microseconds;
             if let Some(outer) = outer {
                 let held = &mut self.nodes[outer].self_us[inference];
-                *held = (*held - own).max(0.0);
+                *held = (*held - microseconds).max(0.0);
             }
         }
     }
 
-    fn place(&mut self, outer: Option<usize>, told: usize, live_bytes: Option<u64>) -> usize {
-        let told = &self.told[told].0;
-        *self.places.entry((outer, told.identity())).or_insert_with(|| {
-            // Nodes in others allocate within these.
+    fn index_of(&mut self, outer: Option<usize>, facts: usize, live_bytes: Option<u64>) -> usize {
+        let facts = &self.facts[facts].0;
+        *self.node_indices.entry((outer, facts.identity())).or_insert_with(|| {
+            // Inner nodes allocate within the node around them.
             let live_bytes = live_bytes.filter(|_| outer.is_none());
-            let mut node = Node { live_bytes, ..told.node.clone() };
+            let mut node = Node { live_bytes, ..facts.node.clone() };
             if let Some(outer) = outer {
                 node.path = format!("{}/{}", self.nodes[outer].node.path, node.path);
             }
             let self_us = vec![0.0; self.inferences];
-            self.nodes.push(TracedNode { node, executions: 0, self_us, is_launch: told.is_launch() });
+            self.nodes.push(TracedNode { node, executions: 0, self_us, is_launch: facts.is_launch() });
             self.nodes.len() - 1
         })
     }
 
-    /// Puts times on a device in place of launches, where only one node has the name. A kernel may start when its inference
-    /// has ended on the host, so those are shared out among the inferences by the starts of these.
+    /// Replaces the time of a launch by the time on the device, where only one node has the name. A kernel may start
+    /// when its inference has ended on the host, so those are shared out among the inferences by the starts of these.
     fn put_kernels(&mut self, runs: &[Event], events: &[Event], parents: &HashMap<String, usize>) {
         if parents.is_empty() {
             return;
         }
         let mut launches: HashMap<usize, Vec<usize>> = HashMap::new();
-        for ((_, (name, ..)), place) in self.places.iter().filter(|(_, place)| self.nodes[**place].is_launch) {
+        for ((_, (name, ..)), index) in self.node_indices.iter().filter(|(_, index)| self.nodes[**index].is_launch) {
             if let Some(parent) = parents.get(&format!("{name}{NODE}")) {
-                launches.entry(*parent).or_default().push(*place);
+                launches.entry(*parent).or_default().push(*index);
             }
         }
         for event in events {
             let What::Kernel { parent } = event.what else { continue };
             let after = runs.partition_point(|run| run.start <= event.start);
-            if let (Some([place]), Some(inference)) = (launches.get(&parent).map(Vec::as_slice), after.checked_sub(1)) {
-                let traced = &mut self.nodes[*place];
+            if let (Some([index]), Some(inference)) = (launches.get(&parent).map(Vec::as_slice), after.checked_sub(1)) {
+                let traced = &mut self.nodes[*index];
                 if std::mem::take(&mut traced.is_launch) {
                     traced.self_us.fill(0.0);
                 }

@@ -14,7 +14,7 @@ fn heavy(scene: Scene, memory: [f64; 3], sizes: [f64; 3]) -> Scene {
     })
 }
 
-/// fp32 and fp16 take the same time as int8, as far as can be told.
+/// fp32 and fp16 take the same time as int8, as far as these runs show.
 fn level() -> Scene {
     three().level("m/default/fp32/cpu", 8.05).level("m/default/fp16/cpu", 8.02)
 }
@@ -33,7 +33,7 @@ fn ties_are_broken_by_what_the_question_names_alone() {
     let by_size = heavy(level(), [75.1, 75.0, 127.0], [20.0, 30.0, 10.0]);
     assert_eq!(by_size.best(&by_size.choose("latency, peak_rss", &[]))[0].len(), 2);
     assert_eq!(by_size.best(&by_size.choose("latency, peak_rss, model_size", &[])), [["m/default/fp32/cpu"]]);
-    // Speed that is told apart comes before memory.
+    // A difference in speed comes before memory.
     let slower = heavy(three(), [10.0, 75.0, 12.0], [20.0, 30.0, 10.0]);
     assert_eq!(slower.best(&slower.choose("latency, peak_rss", &[])), [[int8]]);
 }
@@ -47,7 +47,7 @@ fn a_percentile_that_samples_do_not_support_breaks_no_tie() {
                 let scene = scene.level(&path, latency);
                 scene.tails(&path, is_supported).values(&path, &ITEMS, &around(1e9 / latency))
             });
-        // Its p95 is a fifth below those of the others.
+        // Its p95 is a fifth below the rest.
         let mut scene = scene;
         let cell = scene.cell("m/default/fp16/cpu");
         let column = "latency.p95".parse::<MetricReference>().unwrap().column();
@@ -130,14 +130,14 @@ mod properties {
             });
             let mut scene = heavy(scene, cells.map(|(_, memory)| 100.0 * memory), sizes.map(f64::from));
             let choice = scene.choose("latency, peak_rss", &[]);
-            prop_assert!(!choice.contests[0].best.is_empty());
+            prop_assert!(!choice.rankings[0].best.is_empty());
             scene.judged.choice = Some(choice.clone());
             let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
             let weighed =
                 tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &metrics, false);
-            for point in weighed[0].points.iter().filter(|point| choice.contests[0].best.contains(&point.cell)) {
+            for point in weighed[0].points.iter().filter(|point| choice.rankings[0].best.contains(&point.cell)) {
                 let is_dominated = matches!(point.place, FrontierPlace::Dominated { .. });
-                prop_assert!(!is_dominated, "{:?} {:?}", choice.contests[0], weighed[0]);
+                prop_assert!(!is_dominated, "{:?} {:?}", choice.rankings[0], weighed[0]);
             }
         }
     }

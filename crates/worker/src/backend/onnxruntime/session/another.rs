@@ -1,4 +1,4 @@
-//! What runs the same model beside a session, on a thread of its own.
+//! Another caller of the same model, for a thread of its own.
 #![expect(unsafe_code, reason = "the runtime's objects go to another thread")]
 
 use std::sync::Arc;
@@ -22,21 +22,21 @@ impl OnAnotherThread {
 }
 
 /// As [`Backend::another`]. The plan leaves out cells of devices for which this is not known to measure rightly.
-pub(super) fn another(own: &OnnxRuntime, shares_session: bool) -> Result<Caller, Failure> {
-    let (pool, input_pool_bytes) = input_pool(&own.tensors, own.pool.len())?;
+pub(super) fn another(first: &OnnxRuntime, shares_session: bool) -> Result<Caller, Failure> {
+    let (pool, input_pool_bytes) = input_pool(&first.tensors, first.pool.len())?;
     let mut another = OnnxRuntime {
-        environment: own.environment.clone(),
-        library: own.library.clone(),
-        model: own.model.clone(),
-        settings: own.settings.clone(),
-        tensors: own.tensors.clone(),
+        environment: first.environment.clone(),
+        library: first.library.clone(),
+        model: first.model.clone(),
+        settings: first.settings.clone(),
+        tensors: first.tensors.clone(),
         pool,
-        wanted_outputs: own.wanted_outputs.clone(),
-        session: own.session.as_ref().filter(|_| shares_session).map(Arc::clone),
+        wanted_outputs: first.wanted_outputs.clone(),
+        session: first.session.as_ref().filter(|_| shares_session).map(Arc::clone),
         outputs: Vec::new(),
         bindings: Vec::new(),
         host_call: None,
-        stream: open_stream(&own.settings)?,
+        stream: open_stream(&first.settings)?,
         options: Vec::new(),
         replay: Replay::NotAsked,
         selected: 0,

@@ -188,10 +188,10 @@ fn what_is_no_trace_is_told() {
 
 #[test]
 fn a_trace_from_which_events_were_dropped_is_not_used() {
-    let told =
+    let truncated =
         json!({"cat": "Session", "name": "profile_truncated", "ts": 9, "dur": 0, "args": {"max_num_events": "9"}});
     let whole = [run(0, 9), node("A_1", 1, 2)];
-    assert_eq!(last(&[whole.as_slice(), &[told]].concat(), 1), Err(TraceError::Dropped));
+    assert_eq!(last(&[whole.as_slice(), &[truncated]].concat(), 1), Err(TraceError::Dropped));
     let mut events = Events::default();
     let another = json!({});
     whole.iter().chain(std::iter::repeat_n(&another, MOST_EVENTS - 3)).for_each(|event| events.add(event));

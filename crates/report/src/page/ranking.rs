@@ -1,24 +1,24 @@
-//! One contest of the question with the names of its cells: what decided it, what was left out, and why.
+//! One ranking of the question with the names of its cells: what decided it, what was left out, and why.
 
 use super::{Reader, bounds, name_among};
 use crate::mark::claimed;
 use base::metric::{LARGEST_RATE, MetricReference};
 use base::wording::{count, grouped, list, some};
-use judge::results::{BoundCheck, BoundOutcome, Cell, Choice, Comparison, Contest, Entrant, Standing, Unfit};
+use judge::results::{BoundCheck, BoundOutcome, Candidate, Cell, Choice, Comparison, Ranking, Standing, Unfit};
 use plan::CellId;
 use statistics::planning::MINIMUM_RUNS;
 
 /// So many are named where there are at least two more.
 pub(super) const MOST_NAMED: usize = 4;
 
-/// A contest with the names of its cells.
-pub(super) struct Names<'a> {
-    pub(super) contest: &'a Contest,
+/// A ranking with the names of its cells.
+pub(super) struct NamedRanking<'a> {
+    pub(super) ranking: &'a Ranking,
     pub(super) cells: Vec<&'a Cell>,
     pub(super) reader: &'a Reader<'a>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NamedRanking<'a> {
     pub(super) fn name(&self, id: CellId) -> String {
         self.reader.cell(id).map_or_else(|| id.to_string(), |cell| name_among(&self.cells, cell))
     }
@@ -27,14 +27,14 @@ impl<'a> Names<'a> {
         some(ids.iter().map(|id| self.name(*id)), MOST_NAMED).join(" or ")
     }
 
-    pub(super) fn standing(&self, id: CellId) -> Option<&'a Entrant> {
-        self.contest.entrants.iter().find(|entrant| entrant.cell == id)
+    pub(super) fn standing(&self, id: CellId) -> Option<&'a Candidate> {
+        self.ranking.candidates.iter().find(|candidate| candidate.cell == id)
     }
 
     /// Whether a cell was left out for want of data, so that it may be the best.
     pub(super) fn has_unjudged(&self) -> bool {
         use Unfit::{Batched, NoValue, TooFewRuns, TooFewSamples, Withheld};
-        let mut standings = self.contest.entrants.iter().map(|entrant| entrant.standing);
+        let mut standings = self.ranking.candidates.iter().map(|candidate| candidate.standing);
         standings.any(|standing| match standing {
             Standing::Unfit { why } => {
                 matches!(why, Batched(_) | NoValue | TooFewRuns(_) | TooFewSamples { .. } | Withheld(_))
@@ -44,30 +44,31 @@ impl<'a> Names<'a> {
     }
 
     /// The leader against the record's baseline, else against what comes closest.
-    pub(super) fn told(&self) -> Option<&'a Comparison> {
+    pub(super) fn deciding(&self) -> Option<&'a Comparison> {
         let results = self.reader.results;
-        let others = || self.contest.evidence.iter().filter(|row| !self.contest.best.contains(&row.baseline));
+        let rivals = || self.ranking.evidence.iter().filter(|row| !self.ranking.best.contains(&row.baseline));
         let is_baseline =
             |row: &&Comparison| self.reader.cell(row.baseline).is_some_and(|cell| results.is_baseline(cell));
-        let closest = || others().min_by(|one, other| one.ratio.total_cmp(&other.ratio));
-        others().find(is_baseline).or_else(closest).or_else(|| self.contest.evidence.first())
+        let closest = || rivals().min_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        rivals().find(is_baseline).or_else(closest).or_else(|| self.ranking.evidence.first())
     }
 }
 
-/// `p and q (differs from fp32: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a notice.
-pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
-    let why_out = |entrant: &Entrant| {
+/// `p and q (differs from fp32: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a
+/// notice.
+pub(super) fn left_out<'a>(choice: &'a Choice, names: &NamedRanking<'_>) -> String {
+    let why_out = |candidate: &Candidate| {
         // Of several bounds on a metric, the one that speaks of the cell.
         let bounded = |metric: MetricReference, outcome: BoundOutcome| {
-            let of = |bound: &'a BoundCheck| Some((bound, bound.of(entrant.cell)?));
-            let mut all = choice.bounds.iter().filter(|bound| bound.metric == metric).filter_map(of);
+            let with_cell = |bound: &'a BoundCheck| Some((bound, bound.of(candidate.cell)?));
+            let mut all = choice.bounds.iter().filter(|bound| bound.metric == metric).filter_map(with_cell);
             all.find(|(_, cell)| cell.outcome == outcome)
         };
-        match entrant.standing {
+        match candidate.standing {
             Standing::Unfit { why: Unfit::Skipped | Unfit::NotRun } => None,
             // Where nobody has enough, that is the answer.
-            Standing::Unfit { why: Unfit::TooFewRuns(_) } if names.contest.best.is_empty() => None,
-            Standing::Unfit { why: Unfit::OutputsDiffer } => names.reader.cell(entrant.cell).and_then(|cell| {
+            Standing::Unfit { why: Unfit::TooFewRuns(_) } if names.ranking.best.is_empty() => None,
+            Standing::Unfit { why: Unfit::OutputsDiffer } => names.reader.cell(candidate.cell).and_then(|cell| {
                 let words = cell.fidelity.as_ref()?.words();
                 let reference = cell.outputs_reference.as_ref().or(names.reader.results.rules.baseline.as_ref());
                 let from =
@@ -82,7 +83,7 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
                 bounded(metric, BoundOutcome::Missed).map(|(bound, _)| format!("misses {}", bounds::words_of(bound)))
             }
             // What is named is not left out.
-            Standing::InDoubt { .. } if names.contest.best.contains(&entrant.cell) => None,
+            Standing::InDoubt { .. } if names.ranking.best.contains(&candidate.cell) => None,
             Standing::InDoubt { metric } => bounded(metric, BoundOutcome::Undecided).map(|(bound, cell)| {
                 let value = bounds::value_words(bound, cell);
                 format!("undecided: {}, {value}", bounds::words_of(bound))
@@ -90,10 +91,11 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
             Standing::Unbeaten | Standing::Beaten { .. } | Standing::Tied { .. } => None,
         }
     };
-    let out = names.contest.entrants.iter().filter_map(|entrant| Some((why_out(entrant)?, names.name(entrant.cell))));
-    let told =
+    let out =
+        names.ranking.candidates.iter().filter_map(|candidate| Some((why_out(candidate)?, names.name(candidate.cell))));
+    let reasons =
         grouped(out).into_iter().map(|(why, alike)| format!("{} ({why})", list(&some(alike.into_iter(), MOST_NAMED))));
-    claimed(told.collect::<Vec<_>>().join("; "))
+    claimed(reasons.collect::<Vec<_>>().join("; "))
 }
 
 /// `failed: operator`, a fragment about one or several cells.

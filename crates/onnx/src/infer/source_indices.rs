@@ -1,10 +1,10 @@
-//! Where each element of an output lies in the input that it is taken from.
+//! The index in the input of each element of an output that is taken from it.
 //!
-//! Input: sizes, and what an operator does to them. Output: [`Places`]: one list of places for each dimension, which add
-//! up, so that a transposition of a large weight is two short rules and not a number for each element. Deliberately
-//! absent: elements.
+//! Input: sizes, and what an operator does to them. Output: [`SourceIndices`]: one list of indices for each dimension,
+//! which add up, so that a transposition of a large weight is two short rules and not a number for each element.
+//! Deliberately absent: elements.
 
-/// Places along one dimension of the output.
+/// Source indices along one dimension of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Along {
     /// `first`, `first + step`, ..., `count` of them, which begin again after every `cycle`.
@@ -22,7 +22,7 @@ impl Along {
     fn count(&self) -> u64 {
         match self {
             Along::Steps { count, .. } => *count,
-            Along::Listed(places) => places.len() as u64,
+            Along::Listed(indices) => indices.len() as u64,
         }
     }
 
@@ -32,39 +32,40 @@ impl Along {
                 let steps = i64::try_from(index.checked_rem(*cycle)?).ok()?;
                 usize::try_from(first.checked_add(steps.checked_mul(*step)?)?).ok()
             }
-            Along::Listed(places) => *places.get(usize::try_from(index).ok()?)?,
+            Along::Listed(indices) => *indices.get(usize::try_from(index).ok()?)?,
         }
     }
 }
 
-/// Places of all elements of an output in row-major order: sums of one place from each list, the last one fastest.
+/// Source indices of all elements of an output in row-major order: sums of one index from each list, the last one
+/// fastest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Places(pub(super) Vec<Along>);
+pub(super) struct SourceIndices(pub(super) Vec<Along>);
 
-impl Places {
-    /// Every element of a tensor of these sizes in its place.
+impl SourceIndices {
+    /// Every element of a tensor of these sizes at its own index.
     pub(super) fn of(sizes: &[u64]) -> Self {
         let along = sizes.iter().zip(strides(sizes)).map(|(size, stride)| Along::steps(*size, 0, stride));
-        Places(along.collect())
+        SourceIndices(along.collect())
     }
 
-    /// Those of a tensor of sizes `from` that is stretched to sizes `to`, as numpy does it; `None` where it cannot be.
-    pub(super) fn stretched(from: &[u64], to: &[u64]) -> Option<Self> {
+    /// Those of a tensor of sizes `from` that is broadcast to sizes `to`; `None` where it cannot be.
+    pub(super) fn broadcast(from: &[u64], to: &[u64]) -> Option<Self> {
         let added = to.len().checked_sub(from.len())?;
-        let own = from.iter().zip(strides(from)).zip(&to[added..]);
-        let own = own.map(|((own, stride), size)| match *own {
+        let kept = from.iter().zip(strides(from)).zip(&to[added..]);
+        let kept = kept.map(|((source, stride), size)| match *source {
             1 => Some(Along::steps(*size, 0, 0)),
-            own => (own == *size).then(|| Along::steps(own, 0, stride)),
+            source => (source == *size).then(|| Along::steps(source, 0, stride)),
         });
         let new = to[..added].iter().map(|size| Some(Along::steps(*size, 0, 0)));
-        new.chain(own).collect::<Option<_>>().map(Places)
+        new.chain(kept).collect::<Option<_>>().map(SourceIndices)
     }
 
-    /// The same with a part of one dimension: its first index, how many, and the step to the next.
+    /// The same for a part of one dimension: its first index, how many, and the step to the next.
     pub(super) fn cut(mut self, axis: usize, (start, count, step): (i64, u64, i64)) -> Option<Self> {
         let along = self.0.get_mut(axis)?;
-        let Along::Steps { first, step: own, .. } = along else { return None };
-        *along = Along::steps(count, first.checked_add(start.checked_mul(*own)?)?, own.checked_mul(step)?);
+        let Along::Steps { first, step: before, .. } = along else { return None };
+        *along = Along::steps(count, first.checked_add(start.checked_mul(*before)?)?, before.checked_mul(step)?);
         Some(self)
     }
 
@@ -77,10 +78,10 @@ impl Places {
         counts.try_fold(1_u64, |product, count| product.checked_mul(count))
     }
 
-    /// Place after place; `None` where one is not known.
+    /// One index after the other; `None` where one is not known.
     pub(super) fn each(&self) -> impl Iterator<Item = Option<usize>> {
         static ONE: Along = Along::Steps { count: 1, first: 0, step: 0, cycle: 1 };
-        // Dimensions of one element at place zero change nothing, and the last list should be long.
+        // Dimensions of one element at index zero change nothing, and the last list should be long.
         let lists: Vec<&Along> = self.0.iter().filter(|along| along.count() != 1 || along.at(0) != Some(0)).collect();
         let (last, outer) = lists.split_last().map_or((&ONE, Vec::new()), |(last, outer)| (*last, outer.to_vec()));
         let blocks = self.count().unwrap_or(0).checked_div(last.count()).unwrap_or(0);
@@ -96,16 +97,16 @@ impl Places {
     }
 }
 
-/// How far apart neighbours along each dimension lie. Sizes of a tensor that no memory holds give any number.
+/// The stride of each dimension. Sizes of a tensor that no memory holds give any number.
 fn strides(sizes: &[u64]) -> Vec<i64> {
     let mut stride = 1_i64;
     let mut strides: Vec<i64> = sizes
         .iter()
         .rev()
         .map(|size| {
-            let own = stride;
+            let this = stride;
             stride = stride.saturating_mul(i64::try_from(*size).unwrap_or(i64::MAX));
-            own
+            this
         })
         .collect();
     strides.reverse();
@@ -116,36 +117,36 @@ fn strides(sizes: &[u64]) -> Vec<i64> {
 mod tests {
     use super::*;
 
-    fn all(places: &Places) -> Option<Vec<usize>> {
-        places.each().collect()
+    fn all(indices: &SourceIndices) -> Option<Vec<usize>> {
+        indices.each().collect()
     }
 
     #[test]
     fn dimensions_in_another_order_are_rules_in_another_order() {
-        let mut places = Places::of(&[2, 3]);
-        assert_eq!(all(&places), Some(vec![0, 1, 2, 3, 4, 5]));
-        places.0.swap(0, 1);
-        assert_eq!((places.count(), all(&places)), (Some(6), Some(vec![0, 3, 1, 4, 2, 5])));
-        assert_eq!(all(&Places(vec![])), Some(vec![0]));
-        assert_eq!(all(&Places::of(&[2, 0])), Some(vec![]));
+        let mut indices = SourceIndices::of(&[2, 3]);
+        assert_eq!(all(&indices), Some(vec![0, 1, 2, 3, 4, 5]));
+        indices.0.swap(0, 1);
+        assert_eq!((indices.count(), all(&indices)), (Some(6), Some(vec![0, 3, 1, 4, 2, 5])));
+        assert_eq!(all(&SourceIndices(vec![])), Some(vec![0]));
+        assert_eq!(all(&SourceIndices::of(&[2, 0])), Some(vec![]));
     }
 
     #[test]
     fn elements_are_repeated_reversed_and_listed() {
-        let tiled = Places(vec![Along::Steps { count: 5, first: 0, step: 1, cycle: 2 }]);
+        let tiled = SourceIndices(vec![Along::Steps { count: 5, first: 0, step: 1, cycle: 2 }]);
         assert_eq!(all(&tiled), Some(vec![0, 1, 0, 1, 0]));
-        assert_eq!(all(&Places(vec![Along::steps(3, 4, -2)])), Some(vec![4, 2, 0]));
-        let listed = Places(vec![Along::Listed(vec![Some(4), None]), Along::steps(2, 0, 1)]);
+        assert_eq!(all(&SourceIndices(vec![Along::steps(3, 4, -2)])), Some(vec![4, 2, 0]));
+        let listed = SourceIndices(vec![Along::Listed(vec![Some(4), None]), Along::steps(2, 0, 1)]);
         assert_eq!(listed.each().collect::<Vec<_>>(), [Some(4), Some(5), None, None]);
-        assert_eq!(Places::of(&[u64::MAX, 2]).count(), None);
+        assert_eq!(SourceIndices::of(&[u64::MAX, 2]).count(), None);
     }
 
     #[test]
     fn stretched_elements_have_a_place() {
-        let places = |from: &[u64], to: &[u64]| all(&Places::stretched(from, to)?);
-        assert_eq!(places(&[2, 1], &[2, 3]), Some(vec![0, 0, 0, 1, 1, 1]));
-        assert_eq!(places(&[3], &[2, 3]), Some(vec![0, 1, 2, 0, 1, 2]));
-        assert_eq!(places(&[], &[2]), Some(vec![0, 0]));
-        assert_eq!(places(&[5], &[2]), None);
+        let broadcast = |from: &[u64], to: &[u64]| all(&SourceIndices::broadcast(from, to)?);
+        assert_eq!(broadcast(&[2, 1], &[2, 3]), Some(vec![0, 0, 0, 1, 1, 1]));
+        assert_eq!(broadcast(&[3], &[2, 3]), Some(vec![0, 1, 2, 0, 1, 2]));
+        assert_eq!(broadcast(&[], &[2]), Some(vec![0, 0]));
+        assert_eq!(broadcast(&[5], &[2]), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What every pass and every block works through: the user's interrupts, who listens, how a worker is launched, and how
-//! long it may take.
+//! The runner, through which every pass and every block works: it emits events, checks for interrupts, launches workers
+//! and limits how long they may take.
 //!
-//! One of them lives as long as one invocation of [`super::execute`].
+//! One runner lives as long as one call of [`super::execute`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use base::quantity::Nanos;
 use device::{OtherWorkers, Watch};
 use experiment::Stdout;
 use plan::{Cell, RandomStream, most_time_of_run};
-use record::{Arm, StoreError, StoredRun};
+use record::{RunKind, StoreError, StoredRun};
 use statistics::random::Xoshiro256PlusPlus;
 use worker::backend::CellRequest;
 use worker::command::{CommandError, Finished, run_command};
@@ -48,8 +48,8 @@ impl From<StoreError> for RunError {
     }
 }
 
-/// One invocation at work.
-pub(crate) struct Session<'a> {
+/// Measures a record: starts workers, checks for interrupts, emits events.
+pub(crate) struct Runner<'a> {
     interrupts: &'a Interrupts,
     events: &'a mut dyn FnMut(&Event<'_>),
     started: Instant,
@@ -57,18 +57,18 @@ pub(crate) struct Session<'a> {
     deadline: Option<Instant>,
 }
 
-impl<'a> Session<'a> {
-    /// A session that begins now.
+impl<'a> Runner<'a> {
+    /// A runner that begins now.
     pub(crate) fn new(interrupts: &'a Interrupts, events: &'a mut dyn FnMut(&Event<'_>)) -> Self {
-        Session { interrupts, events, started: Instant::now(), deadline: None }
+        Runner { interrupts, events, started: Instant::now(), deadline: None }
     }
 
-    /// Who tells of the user's interrupts.
+    /// The user's interrupts.
     pub(super) fn interrupts(&self) -> &'a Interrupts {
         self.interrupts
     }
 
-    /// Tells whoever listens.
+    /// Hands an event to the listener.
     pub(super) fn emit(&mut self, event: &Event<'_>) {
         (self.events)(event);
     }
@@ -78,14 +78,14 @@ impl<'a> Session<'a> {
         self.emit(&Event::Tick);
     }
 
-    /// As [`Session::tick`], while a run is in flight that the first interrupt does not end.
+    /// As [`Runner::tick`], while a run is in flight that the first interrupt does not end.
     pub(super) fn tick_in_run(&mut self) {
         self.tick();
-        self.tell_interrupt();
+        self.emit_interrupt();
     }
 
-    /// The first one alone lets the run in flight finish.
-    fn tell_interrupt(&mut self) {
+    /// Only after the first interrupt does the run in flight still finish; after the second nothing is left to announce.
+    fn emit_interrupt(&mut self) {
         if self.interrupts.count() == 1 {
             self.emit(&Event::Interrupted);
         }
@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
     ///
     /// [`RunError::Interrupted`] if the user wants none.
     pub(super) fn go_on(&mut self) -> Result<(), RunError> {
-        self.tell_interrupt();
+        self.emit_interrupt();
         if self.interrupts.count() > 0 { Err(RunError::Interrupted) } else { Ok(()) }
     }
 
@@ -126,18 +126,18 @@ impl<'a> Session<'a> {
     }
 
     /// How the worker of a run is started.
-    pub(super) fn launch(&self, job: &Job, cell: &Cell, arm: Arm, run: u32) -> Launch {
+    pub(super) fn launch(&self, job: &Job, cell: &Cell, kind: RunKind, run: u32) -> Launch {
         let variant = job.variant(cell);
-        let stem = StoredRun::stem(cell.id, arm, run);
-        let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
-        let seed = RandomStream::Layout(cell.id, double, run).seed(job.plan().seed);
-        let program = job.libraries.programs.get(&job.runtime_index(cell).place());
+        let stem = StoredRun::stem(cell.id, kind, run);
+        let aa_copy = matches!(kind, RunKind::AaCopy | RunKind::SecondAaCopy).then(|| kind.name());
+        let seed = RandomStream::Layout(cell.id, aa_copy, run).seed(job.plan().seed);
+        let program = job.libraries.programs.get(&job.runtime_index(cell).index());
         let timeout = self.patience(job, cell);
         let is_shortened = timeout < timeout_of(job, cell);
         Launch {
             program: program.map_or_else(|| Launch::own_worker(&job.executable), |program| program.command.clone()),
             offers_socket: program.is_some(),
-            shares_stderr: job.models[cell.model().place()]
+            shares_stderr: job.models[cell.model().index()]
                 .declared
                 .command
                 .as_ref()
@@ -156,9 +156,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// How the worker of a file is started that is no cell's: with nothing that a variant could ask for.
+    /// How a worker is started for a file that belongs to no cell: with nothing that a variant could ask for.
     pub(super) fn launch_for_file(executable: &Path, log: &Path, timeout: Nanos) -> Launch {
-        Session::launch_program(Launch::own_worker(executable), false, log, timeout)
+        Runner::launch_program(Launch::own_worker(executable), false, log, timeout)
     }
 
     /// The same of any program.
@@ -173,13 +173,13 @@ impl<'a> Session<'a> {
         const STARTING: Duration = Duration::from_secs(5);
         let measure = job.measure();
         let timeout = timeout_of(job, cell);
-        let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return timeout };
-        let expected = 3 * forecast::run_time(job, cell, pilot).to_duration();
+        let (Some(deadline), Some(rehearsal)) = (self.deadline, job.rehearsal(cell)) else { return timeout };
+        let expected = 3 * forecast::run_time(job, cell, rehearsal).to_duration();
         // Twice, since what follows the samples takes its time too.
-        let most = 2 * (most_time_of_run(measure).to_duration() + forecast::start_time(pilot).to_duration());
+        let most = 2 * (most_time_of_run(measure).to_duration() + forecast::start_time(rehearsal).to_duration());
         let needed = expected.max(most) + STARTING;
         let left = deadline.saturating_duration_since(Instant::now());
-        // In whole seconds, since a message tells it.
+        // In whole seconds, because a message shows it.
         Nanos::from_duration(Duration::from_secs((left + needed).as_secs() + 1)).min(timeout)
     }
 
@@ -192,15 +192,15 @@ impl<'a> Session<'a> {
         &mut self,
         job: &Job,
         cell: &Cell,
-        (arm, run): (Arm, u32),
+        (kind, run): (RunKind, u32),
         plan: &RunPlan,
     ) -> Result<WorkerRun, RunError> {
         match job.unusable_model(cell) {
             Some(failure) => Ok(WorkerRun::failed(failure)),
             None => {
-                // Nothing that a rehearsal does is told, so nobody looks at it.
+                // Nothing is reported about the device during a rehearsal, so it is not watched.
                 let watch = plan.stop.and_then(|_| job.watch(cell, OtherWorkers::None));
-                self.run(&self.launch(job, cell, arm, run), plan, watch)
+                self.run(&self.launch(job, cell, kind, run), plan, watch)
             }
         }
     }
@@ -226,7 +226,7 @@ impl<'a> Session<'a> {
     /// [`RunError::Interrupted`] if the user does not want to wait for its end.
     pub(super) fn run(&mut self, launch: &Launch, plan: &RunPlan, watch: Option<Watch>) -> Result<WorkerRun, RunError> {
         let interrupts = self.interrupts;
-        // A run without counted samples ends with the first interrupt, and there is nothing to tell.
+        // A run without counted samples ends with the first interrupt, so there is nothing to announce.
         let outlives = plan.stop.is_some();
         let mut tick = || if outlives { self.tick_in_run() } else { self.tick() };
         Ok(worker::run(launch, plan, watch, interrupts, &mut tick)?)
@@ -251,7 +251,7 @@ impl<'a> Session<'a> {
         Ok(worker.end(outcome, tick)?)
     }
 
-    /// Starts a worker that stays alive beside others, as one of a run that the first interrupt does not end.
+    /// Starts a worker that stays alive alongside others, as one of a run that the first interrupt does not end.
     pub(super) fn start_worker(&self, launch: Launch, watch: Option<Watch>) -> WorkerSession<'a> {
         WorkerSession::start(launch, self.interrupts, 2).watched(watch)
     }

@@ -1,4 +1,4 @@
-//! What the samples of a cell's pilot say, kept while they themselves are on disk.
+//! What the samples of a cell's rehearsal say, kept while they themselves are on disk.
 
 use base::quantity::Nanos;
 use experiment::Cache;
@@ -6,15 +6,15 @@ use record::Sampled;
 use statistics::autocorrelation::autocorrelation_time;
 use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 
-/// What the samples of a pilot say about the runs of its cell.
+/// What the samples of a rehearsal say about the runs of its cell.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PilotSamples {
+pub(super) struct RehearsalSamples {
     /// Typical duration of an iteration: the median of its last five samples (method 1.3).
     pub(super) iteration_ns: Option<u64>,
     pub(super) longest_ns: u64,
     /// From the first to the last.
     pub(super) span: Nanos,
-    /// The device's own clock told them too.
+    /// The device's own clock measured them too.
     pub(super) are_of_device: bool,
     /// Typical time from the start of a sample to the start of the next: emptying caches takes its time too.
     gap_ns: Option<u64>,
@@ -22,17 +22,17 @@ pub(super) struct PilotSamples {
     pub(super) noise: f64,
 }
 
-impl PilotSamples {
-    pub(super) fn of(pilot: &Sampled<'_>) -> Self {
-        let (starts, all_ns) = (&pilot.warmup.start_ns, &pilot.warmup.duration_ns);
+impl RehearsalSamples {
+    pub(super) fn of(rehearsal: &Sampled<'_>) -> Self {
+        let (starts, all_ns) = (&rehearsal.warmup.start_ns, &rehearsal.warmup.duration_ns);
         let durations: Vec<f64> = all_ns.iter().map(|duration| *duration as f64).collect();
         let last: Vec<f64> = durations.iter().rev().take(5).copied().collect();
         let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
-        PilotSamples {
+        RehearsalSamples {
             iteration_ns: median(&last).map(|nanos| nanos as u64),
             longest_ns: all_ns.iter().copied().max().unwrap_or(0),
-            span: Nanos(pilot.warmup.span_ns()),
-            are_of_device: !pilot.warmup.device_ns.is_empty(),
+            span: Nanos(rehearsal.warmup.span_ns()),
+            are_of_device: !rehearsal.warmup.device_ns.is_empty(),
             gap_ns: median(&gaps).map(|gap| gap as u64),
             noise: noise(&durations).unwrap_or(0.0),
         }

@@ -16,27 +16,30 @@ use plan::{CellId, Group, Plan};
 
 /// Cells that could stand in for each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Contest {
+#[schemars(rename = "Contest")]
+pub struct Ranking {
     /// All of them, in plan order.
-    pub entrants: Vec<Entrant>,
-    /// Ids of those that no other beats, the one with the best estimate first: several where they are not told apart and
-    /// nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
+    #[serde(rename = "entrants")]
+    pub candidates: Vec<Candidate>,
+    /// Ids of those that no other beats, the one with the best estimate first: several where they are not told apart
+    /// and nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
     pub best: Vec<CellId>,
     /// Each of `best`, the first few of them, against every other cell that may be chosen, in plan order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Comparison>,
-    /// What tells cells apart that the metric does not: the better cell of each pair against the other one, by the first of
-    /// the further metrics that does.
+    /// What separates cells that the metric does not: the better cell of each pair against the other one, by the
+    /// first of the further metrics that does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<Comparison>,
 }
 
-/// So many of the best are compared with all others.
+/// So many of the best are compared with all candidates.
 const MOST_BEST: usize = 8;
 
 /// A cell among those that could stand in for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Entrant {
+#[schemars(rename = "Entrant")]
+pub struct Candidate {
     /// Id of the cell.
     pub cell: CellId,
     /// How it stands among them.
@@ -79,20 +82,20 @@ pub enum Standing {
     },
 }
 
-impl Contest {
+impl Ranking {
     /// In as many digits as are stored.
     pub(crate) fn rounded(self) -> Self {
         // Of scores that are zero or below there is no ratio.
-        let told = self.evidence.into_iter().filter(|row| row.ratio.is_finite());
-        Contest {
-            evidence: told.map(Comparison::rounded).collect(),
+        let finite = self.evidence.into_iter().filter(|row| row.ratio.is_finite());
+        Ranking {
+            evidence: finite.map(Comparison::rounded).collect(),
             ties: self.ties.into_iter().filter(|row| row.ratio.is_finite()).map(Comparison::rounded).collect(),
             ..self
         }
     }
 }
 
-/// What the contests are about.
+/// What cells are ranked by, and from what.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) plan: &'a Plan,
@@ -104,15 +107,15 @@ pub(super) struct Question<'a> {
     pub(super) then: &'a [MetricReference],
 }
 
-/// Every contest of which some cell is to be run, in order of their first cells.
-pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contest> {
+/// Every ranking of which some cell is to be run, in order of their first cells.
+pub(super) fn rankings(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Ranking> {
     let sets = match question.best {
         Some(best) => comparable(question.plan, question.summary, &[best]),
         None => question.unasked(),
     };
-    let tells = |cell: &usize| question.best.is_none_or(|best| question.tells(*cell, best));
-    let told = sets.iter().filter(|cells| cells.iter().all(tells));
-    told.map(|cells| question.contest(cells, bounds)).collect()
+    let has_metric = |cell: &usize| question.best.is_none_or(|best| question.reports(*cell, best));
+    let answerable = sets.iter().filter(|cells| cells.iter().all(has_metric));
+    answerable.map(|cells| question.rank(cells, bounds)).collect()
 }
 
 impl Question<'_> {
@@ -125,8 +128,8 @@ impl Question<'_> {
         self.batches().into_iter().chain(groups).collect()
     }
 
-    /// Cells that could stand in for each other but for their batch, where items per second are known and no load says what
-    /// is compared.
+    /// Cells that could stand in for each other but for their batch, where items per second are known and no load says
+    /// what is compared.
     fn batches(&self) -> Vec<Vec<usize>> {
         let items = MetricReference::of(&ITEMS);
         let summary = |cell: &usize| &self.summary.cells[*cell];
@@ -140,9 +143,9 @@ impl Question<'_> {
         sets
     }
 
-    /// Whether the load of a cell is one that tells this metric.
-    fn tells(&self, cell: usize, metric: MetricReference) -> bool {
-        self.plan.load_tells(cell, metric)
+    /// Whether the load of a cell is one that reports this metric.
+    fn reports(&self, cell: usize, metric: MetricReference) -> bool {
+        self.plan.load_reports(cell, metric)
     }
 
     /// What these cells are compared by.
@@ -153,7 +156,7 @@ impl Question<'_> {
         self.best.map_or_else(by, super::asked)
     }
 
-    fn contest(&self, cells: &[usize], bounds: &[BoundCheck]) -> Contest {
+    fn rank(&self, cells: &[usize], bounds: &[BoundCheck]) -> Ranking {
         let metric = self.metric(cells);
         let mut standings: BTreeMap<usize, Standing> = BTreeMap::new();
         let mut field: Vec<usize> = Vec::new();
@@ -192,9 +195,9 @@ impl Question<'_> {
         }
         field.sort_unstable();
         let evidence = best.iter().take(MOST_BEST).flat_map(|cell| self.evidence(*cell, &field, metric)).collect();
-        let entrant = |(cell, standing): (usize, Standing)| Entrant { cell: self.id(cell), standing };
-        Contest {
-            entrants: standings.into_iter().map(entrant).collect(),
+        let candidate = |(cell, standing): (usize, Standing)| Candidate { cell: self.id(cell), standing };
+        Ranking {
+            candidates: standings.into_iter().map(candidate).collect(),
             best: best.into_iter().map(|cell| self.id(cell)).collect(),
             evidence,
             ties,
@@ -207,19 +210,23 @@ impl Question<'_> {
 
     fn tie_break(&self, best: &[usize], metric: MetricReference) -> TieBreak<'_> {
         let by_items = (metric.metric.name == ITEMS.name).then_some(metric);
-        let then = self.then.iter().copied().filter(|metric| best.iter().all(|cell| self.tells(*cell, *metric)));
+        let then = self.then.iter().copied().filter(|metric| best.iter().all(|cell| self.reports(*cell, *metric)));
         TieBreak::new(self.summary, self.terms, self.best.map(super::asked).or(by_items), then)
     }
 
-    /// What tells the first few apart by a further metric.
+    /// What separates the first few by a further metric.
     fn broken_ties(&self, best: &[usize], broken: &TieBreak<'_>) -> Vec<Comparison> {
         let first = &best[..best.len().min(MOST_BEST)];
-        let pairs = first.iter().flat_map(|one| first.iter().map(move |other| (*one, *other)));
-        pairs.filter(|(one, other)| one != other).filter_map(|(one, other)| broken.ahead(one, other)).collect()
+        let pairs =
+            first.iter().flat_map(|first_cell| first.iter().map(move |second_cell| (*first_cell, *second_cell)));
+        pairs
+            .filter(|(first_cell, second_cell)| first_cell != second_cell)
+            .filter_map(|(first_cell, second_cell)| broken.ahead(first_cell, second_cell))
+            .collect()
     }
 
-    /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
-    /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
+    /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by
+    /// which it is better; none where all would give way to each other in a circle, as verdicts with margins may.
     fn ties(
         &self,
         best: &[usize],
@@ -248,13 +255,13 @@ impl Question<'_> {
         given_up.iter().filter_map(to).collect()
     }
 
-    /// A cell against the others, in their order.
+    /// A cell against the other candidates, in their order.
     fn evidence(&self, leader: usize, field: &[usize], metric: MetricReference) -> Vec<Comparison> {
-        let others = field.iter().copied().filter(|other| *other != leader);
-        others.filter_map(|other| self.verdict(leader, other, metric)).collect()
+        let rivals = field.iter().copied().filter(|other| *other != leader);
+        rivals.filter_map(|other| self.verdict(leader, other, metric)).collect()
     }
 
-    /// By the metric of the contest: of cells whose batches differ also where the two have the same one.
+    /// By the metric of the ranking: of cells whose batches differ also where the two have the same one.
     fn verdict(&self, cell: usize, other: usize, metric: MetricReference) -> Option<Comparison> {
         match self.best {
             None if metric.metric.name != ITEMS.name => compare_unasked(self.summary, other, cell, self.terms),
@@ -270,15 +277,15 @@ impl Question<'_> {
 /// The best estimate first.
 pub(crate) fn sort_by_estimate(summary: &Summary, metric: MetricReference, cells: &mut [usize]) {
     let sign = if metric.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
-    let value = |cell: &usize| summary.cells[*cell].place_of(metric).map_or(f64::INFINITY, |value| sign * value);
+    let value = |cell: &usize| summary.cells[*cell].sort_value(metric).map_or(f64::INFINITY, |value| sign * value);
     cells.sort_by(|left, right| value(left).total_cmp(&value(right)));
 }
 
 /// A bound that is missed, else one that is undecided.
 fn within(cell: CellId, bounds: &[BoundCheck]) -> Standing {
     let first = |outcome: BoundOutcome| {
-        let is_it = |check: &&BoundCheck| check.of(cell).is_some_and(|bounded| bounded.outcome == outcome);
-        bounds.iter().find(is_it).map(|check| check.metric)
+        let has_outcome = |check: &&BoundCheck| check.of(cell).is_some_and(|bounded| bounded.outcome == outcome);
+        bounds.iter().find(has_outcome).map(|check| check.metric)
     };
     match (first(BoundOutcome::Missed), first(BoundOutcome::Undecided)) {
         (Some(metric), _) => Standing::OutOfBounds { metric },

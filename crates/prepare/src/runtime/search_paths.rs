@@ -1,18 +1,18 @@
-//! Where libraries are looked for.
+//! Where perfrun looks for libraries.
 
 use std::path::{Path, PathBuf};
 
 use super::elsewhere;
 
-/// Where a library, or the means to fetch one, can be.
+/// Folders and files where a library, or the means to fetch one, can be.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct SearchPaths {
     /// `--runtime`.
     pub(super) flag: Option<PathBuf>,
     /// `ORT_DYLIB_PATH`.
     pub(super) environment: Option<PathBuf>,
     /// The folder of perfrun's own executable: the Python environment around it, where pip installed it there.
-    pub(super) own: Option<PathBuf>,
+    pub(super) executable_folder: Option<PathBuf>,
     pub(super) cache: PathBuf,
     /// The folders of `PATH`.
     pub(super) programs: Vec<PathBuf>,
@@ -20,15 +20,15 @@ pub(super) struct Places {
     pub(super) system: Vec<PathBuf>,
 }
 
-impl Places {
+impl SearchPaths {
     /// As this process's environment has them.
     pub(super) fn of_this_machine(flag: Option<&Path>, cache: &Path) -> Self {
         let environment = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty());
         let programs = std::env::var_os("PATH").map(|paths| std::env::split_paths(&paths).collect());
-        Places {
+        SearchPaths {
             flag: flag.map(Path::to_owned),
             environment: environment.map(PathBuf::from),
-            own: std::env::current_exe().ok().and_then(|file| Some(file.parent()?.to_owned())),
+            executable_folder: std::env::current_exe().ok().and_then(|file| Some(file.parent()?.to_owned())),
             cache: std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned()),
             programs: programs.unwrap_or_default(),
             system: elsewhere::loader_folders(),
@@ -39,6 +39,13 @@ impl Places {
     #[cfg(test)]
     pub(super) fn nowhere(cache: &Path) -> Self {
         let (programs, system) = (Vec::new(), Vec::new());
-        Places { flag: None, environment: None, own: None, cache: cache.to_owned(), programs, system }
+        SearchPaths {
+            flag: None,
+            environment: None,
+            executable_folder: None,
+            cache: cache.to_owned(),
+            programs,
+            system,
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! What the completed runs of one arm say together.
+//! What the completed runs of one cell, or of its A/A copy, say together.
 //!
-//! Input: runs in the order of their blocks. Output: one value a run for every metric and every statistic of latency, what the
-//! runs met, and how many carry a code. Deliberately absent: intervals and verdicts.
+//! Input: runs in the order of their blocks. Output: one value a run for every metric and every statistic of latency,
+//! what the runs met, and how many carry a code. Deliberately absent: intervals and verdicts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,9 +27,9 @@ const STATISTICS: [Statistic; 7] = [
 /// One value a run with the number of its block, by the name of the metric or of the statistic.
 pub(super) type RunValues = BTreeMap<String, Vec<(u32, f64)>>;
 
-/// What the runs of one arm say together.
+/// What completed runs of one cell and kind say together.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ArmValues<'a> {
+pub(super) struct ValuesOfRuns<'a> {
     /// What is compared.
     pub(super) values: RunValues,
     /// What the runs met on the machine, by metric.
@@ -39,7 +39,7 @@ pub(super) struct ArmValues<'a> {
     pub(super) runs: Vec<Cow<'a, SampleSummary>>,
 }
 
-impl<'a> ArmValues<'a> {
+impl<'a> ValuesOfRuns<'a> {
     /// Of completed runs in the order of their blocks.
     pub(super) fn of(completed: &[&'a StoredRun]) -> Self {
         let is_batched = completed.iter().any(|run| run.iterations > 1);
@@ -49,7 +49,7 @@ impl<'a> ArmValues<'a> {
             summary => summary,
         };
         let runs: Vec<Cow<'a, SampleSummary>> = completed.par_iter().map(summary).collect();
-        let mut found = ArmValues::default();
+        let mut found = ValuesOfRuns::default();
         for run in completed {
             for (name, value) in &run.data.metrics {
                 found.values.entry(name.clone()).or_default().push((run.block, *value));
@@ -71,7 +71,7 @@ impl<'a> ArmValues<'a> {
                 found.values.entry(name).or_default().push((run.block, value));
             }
         }
-        ArmValues { runs, ..found }
+        ValuesOfRuns { runs, ..found }
     }
 }
 
@@ -80,36 +80,36 @@ impl<'a> ArmValues<'a> {
 mod tests {
     use super::*;
     use base::metric::STEAL;
-    use record::{Arm, Outcome};
+    use record::{Outcome, RunKind};
     use statistics::moments::{mean, standard_deviation};
     use statistics::quantile::{quantile_sorted, sorted};
 
     fn run(block: u32, durations: &[u64], iterations: u32) -> StoredRun {
         let id = "0123456789abcdef".parse().unwrap();
-        let mut run = StoredRun::not_started(id, Arm::Main, block, 0, Outcome::Completed);
+        let mut run = StoredRun::not_started(id, RunKind::Main, block, 0, Outcome::Completed);
         run.iterations = iterations;
         run.data.measured.duration_ns = durations.to_vec();
         run.data.metrics.insert(LATENCY.name.to_owned(), f64::from(block));
         run
     }
 
-    fn of(runs: &[StoredRun]) -> ArmValues<'_> {
-        ArmValues::of(&runs.iter().collect::<Vec<_>>())
+    fn values_of(runs: &[StoredRun]) -> ValuesOfRuns<'_> {
+        ValuesOfRuns::of(&runs.iter().collect::<Vec<_>>())
     }
 
     #[test]
     fn every_run_has_its_own_statistics() {
         let durations = [vec![30, 10, 20, 90], vec![5], vec![], vec![7, 7, 8]];
         let runs: Vec<StoredRun> = (0..).zip(&durations).map(|(block, values)| run(block * 2, values, 1)).collect();
-        let found = of(&runs);
-        let values = |of: &dyn Fn(&[f64]) -> Option<f64>| -> Vec<(u32, f64)> {
+        let found = values_of(&runs);
+        let by_block = |statistic: &dyn Fn(&[f64]) -> Option<f64>| -> Vec<(u32, f64)> {
             let numbers = |values: &Vec<u64>| values.iter().map(|value| *value as f64).collect::<Vec<f64>>();
             let runs = durations.iter().enumerate();
-            runs.filter_map(|(index, values)| Some((2 * index as u32, of(&numbers(values))?))).collect()
+            runs.filter_map(|(index, values)| Some((2 * index as u32, statistic(&numbers(values))?))).collect()
         };
-        assert_eq!(found.values["latency_mean_ns"], values(&mean));
-        assert_eq!(found.values["latency_stddev_ns"], values(&standard_deviation));
-        assert_eq!(found.values["latency_p95_ns"], values(&|values| quantile_sorted(&sorted(values), 0.95)));
+        assert_eq!(found.values["latency_mean_ns"], by_block(&mean));
+        assert_eq!(found.values["latency_stddev_ns"], by_block(&standard_deviation));
+        assert_eq!(found.values["latency_p95_ns"], by_block(&|values| quantile_sorted(&sorted(values), 0.95)));
         assert_eq!(found.values["samples"], [(0, 4.0), (2, 1.0), (6, 3.0)]);
         assert_eq!(found.values[LATENCY.name].len(), 4, "metrics of a run without samples stay");
     }
@@ -118,16 +118,16 @@ mod tests {
     #[test]
     fn two_runs_of_one_block_stay_two() {
         let runs = [run(3, &[10, 20], 1), run(3, &[30], 1)];
-        assert_eq!(of(&runs).values["latency_mean_ns"], [(3, 15.0), (3, 30.0)]);
+        assert_eq!(values_of(&runs).values["latency_mean_ns"], [(3, 15.0), (3, 30.0)]);
     }
 
     #[test]
     fn samples_of_several_iterations_have_means_alone() {
         let runs = [run(0, &[40, 80], 4), run(1, &[40, 80], 1)];
-        let found = of(&runs);
+        let found = values_of(&runs);
         assert_eq!(found.values["latency_mean_ns"], [(0, 15.0), (1, 60.0)]);
         assert!(!found.values.contains_key("latency_p95_ns"));
-        assert_eq!(of(&runs[1..]).values["latency_min_ns"], [(1, 40.0)]);
+        assert_eq!(values_of(&runs[1..]).values["latency_min_ns"], [(1, 40.0)]);
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
             runs[block].data.metrics.insert("load_ns".to_owned(), 7.0 + block as f64);
             runs[block].warnings.extend(["W_STEAL", "W_OUTLIERS", "W_WARMUP_TREND"].map(str::to_owned));
         }
-        let found = of(&runs);
-        assert_eq!(of(&[]), ArmValues::default());
+        let found = values_of(&runs);
+        assert_eq!(values_of(&[]), ValuesOfRuns::default());
         assert_eq!(found.values["load_ns"], [(0, 7.0), (2, 9.0)]);
         assert_eq!(found.environment[STEAL.name], Spread { low: 0.1, median: 0.2, high: 0.3 });
         assert_eq!(found.codes, BTreeMap::from([("W_STEAL".to_owned(), 2)]), "the others are columns now");

@@ -49,7 +49,9 @@ fn check(name: &str, text: &str) {
 /// Headings of the columns of every table of a page, without their units.
 fn columns(html: &str) -> BTreeSet<String> {
     let heads = html.split("<thead").skip(1).filter_map(|rest| rest.split_once("</thead>"));
-    let cells = heads.flat_map(|(head, _)| head.split("<th").skip(1)).filter_map(|cell| cell.split_once('>'));
+    let cells =
+        heads.flat_map(|(head, _)| head.split("<th").skip(1)).filter(|cell| !cell.contains("scope=\"colgroup\""));
+    let cells = cells.filter_map(|cell| cell.split_once('>'));
     let titles = cells.map(|(_, rest)| rest.split(['<', ',']).next().unwrap_or_default().replace("&#x2f;", "/"));
     titles.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty()).collect()
 }
@@ -380,7 +382,6 @@ fn many_rows_bound_the_number_of_figures() {
     assert_eq!(fixture.figures().len(), 10);
     let page = fixture.render().page;
     assert!(page.contains("The distributions of 12 more rows of the table are not drawn"));
-    assert!(page.contains("4 more comparisons not drawn"));
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn a_larger_batch_is_no_slower_for_taking_longer() {
         assert!(first.find("items/s") < first.find("latency") && first.contains("against b1, per item"), "{report}");
         assert!(!report.contains("slower"), "{report}");
         let page = project.page("reports/x");
-        let first = page.lines().find(|line| line.starts_with("| model |")).unwrap();
+        let first = page.lines().find(|line| line.starts_with("| input |")).unwrap();
         assert!(first.find("items/s") < first.find("latency"), "{page}");
     }
 }

@@ -419,7 +419,8 @@ goals:
         "{text}"
     );
     let report = project.page("reports/x");
-    let (goals, answer) = (report.find("Goal met quick:").unwrap(), report.find("| fastest |").unwrap());
+    let (goals, answer) =
+        (report.find("Goal met quick:").unwrap(), report.find("Speed-up of latency against").unwrap());
     assert!(goals < answer, "goals stand first");
 
     let strict = "goals_strict: true\ngoals: [{ metric: latency, max: 5ms, where: { variant: base } }]\n";

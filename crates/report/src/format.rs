@@ -14,7 +14,7 @@ pub(crate) use bound::bound_in_short;
 pub use comparison::{change, difference, is_beyond, judged_ratio, p_value, ratio, speedup, verdict_of};
 pub(crate) use comparison::{ratio_at_least, signed};
 pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
-pub(crate) use phrases::{better_word, is_speed, verdict_word};
+pub(crate) use phrases::{better_word, is_speed, tone, verdict_word};
 
 pub(crate) use rounded::{WIDE, at_least, noise_floor, rounded_bytes, rounded_ratio, rounded_verdict};
 

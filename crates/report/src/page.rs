@@ -10,6 +10,8 @@ mod bounds;
 mod cells;
 mod check;
 mod facts;
+mod first;
+mod heat;
 mod judged;
 pub mod load;
 mod methods;
@@ -22,6 +24,8 @@ mod profile;
 mod ranking;
 mod reader;
 mod said;
+mod subject;
+mod summaries;
 mod table;
 mod test_cases;
 mod tradeoffs;
@@ -43,10 +47,12 @@ pub(super) use cells::absence;
 pub use cells::overview;
 pub(crate) use facts::Fact;
 pub use facts::executed_by;
+pub(crate) use first::First;
 pub(crate) use judged::Against;
 pub use notices::{FailureView, Notices, WarningView};
 pub use outputs::lines as accuracy_lines;
 pub(crate) use reader::{Reader, name_among};
+pub(crate) use summaries::Summaries;
 pub use table::{Table, TableCell, TableColumn, TableRow, Tone};
 pub(crate) use test_cases::{TestCase, TestOutcome};
 pub use trust::Trust;
@@ -71,6 +77,10 @@ pub struct Page<'a> {
     pub perfrun: String,
     /// What a quick look is worth, a sentence; `None` for a whole record.
     pub quick_look: Option<String>,
+    /// The first screen of `report.html`.
+    pub first: First,
+    /// A sentence for each folded part of `report.html`.
+    pub summaries: Summaries,
     /// What is best, a row for each set of cells that could stand in for each other; `None` where nothing is compared.
     pub answer: Answer,
     /// Whether each goal of the specification is met: `met: p95 <= 20 ms: met by all 4 cells.`
@@ -177,6 +187,8 @@ impl<'a> Page<'a> {
             against: judged::against(reader),
             test_cases: test_cases::cases(reader),
             quick_look: results.measured.quick.then(|| quick_look(results)),
+            summaries: summaries::summaries(reader, &trust, &notices, &profile),
+            first: first::first(reader, &answer::alike(reader), &trust, &notices),
             answer,
             goals,
             within,

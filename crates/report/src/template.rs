@@ -25,7 +25,8 @@ const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
 /// What templates include in addition to each other, embedded in the program.
-const PARTS: [(&str, &str); 13] = [
+const PARTS: [(&str, &str); 14] = [
+    ("first.html.j2", include_str!("templates/first.html.j2")),
     ("report.css", include_str!("templates/report.css")),
     ("sort.js", include_str!("templates/sort.js")),
     ("parts.md.j2", include_str!("templates/parts.md.j2")),
@@ -67,6 +68,7 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
         .add_filter("fenced", |text: &str, language: &str| Value::from_safe_string(escape::fenced(text, language)));
     environment.add_filter("prose", |text: &str| Value::from_safe_string(escape::prose(text)));
     environment.add_filter("prose_html", |text: &str| Value::from_safe_string(escape::prose_html(text)));
+    environment.add_filter("spaced", |text: &str| Value::from_safe_string(escape::spaced_html(text)));
     environment.add_filter("path_html", |text: &str| Value::from_safe_string(escape::path_html(text)));
     environment.add_filter("html", |text: &str| {
         // A line break would end the element's line, and with it what Markdown takes for HTML.

@@ -43,7 +43,6 @@ const FIXED: &[&str] = &[
     "Groups of three and more cells",
     "what runs met on the machine",
     "best case",
-    "Speed-up of each cell over its baseline, paired by block",
     "The same cell measured twice in the same blocks",
     "The ring marks the knee",
     "smaller differences may be missed",
@@ -52,6 +51,7 @@ const FIXED: &[&str] = &[
     "This describes the shape of the samples",
     "failed in rehearsal or twice in the same way",
     "same report on both sides",
+    "No colour: equivalent.",
 ];
 
 fn without_marks(text: &str) -> String {

@@ -14,6 +14,16 @@ pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> String
     })
 }
 
+/// How a verdict is drawn and coloured: `faster`, `slower`, `same`, `open`.
+pub(crate) fn tone(verdict: Verdict) -> &'static str {
+    match (verdict.is_open(), verdict.is_difference(), verdict.is_improvement()) {
+        (true, ..) => "open",
+        (_, false, _) => "same",
+        (.., true) => "faster",
+        (.., false) => "slower",
+    }
+}
+
 /// Whether a better value of it is what people call faster, without saying at what.
 pub(crate) fn is_speed(reference: MetricReference) -> bool {
     let speeds = [LATENCY.name, THROUGHPUT.name, ITEMS.name];

@@ -94,7 +94,21 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
         );
         return Answer { note: Some(note), ..Answer::default() };
     }
+    let found = alike(reader);
+    let is_one = found.len() == 1;
+    // What holds for every part of the answer is a notice.
+    let is_everywhere =
+        !is_one && cause::condition(reader.results).is_some() && found.iter().all(AlikeRankings::has_load);
+    let row = |alike: AlikeRankings<'_>| alike.row(reader, choice, is_one, !is_everywhere).with_sentence();
+    Answer::of(found.into_iter().map(row).collect(), &superlative(reader, choice))
+}
+
+/// The rankings of the question, those together that end alike; none where nothing may be claimed.
+pub(super) fn alike<'a>(reader: &'a Reader<'a>) -> Vec<AlikeRankings<'a>> {
     let mut found: Vec<AlikeRankings<'_>> = Vec::new();
+    let Some(choice) = reader.results.choice.as_ref().filter(|choice| choice.failed_control.is_none()) else {
+        return found;
+    };
     for (number, ranking) in choice.rankings.iter().enumerate() {
         let next = AlikeRankings::of(reader, choice, ranking, Topic::Answer(number));
         match found.iter_mut().find_map(|known| Some((known.joined(&next)?, known))) {
@@ -102,12 +116,7 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
             None => found.push(next),
         }
     }
-    let is_one = found.len() == 1;
-    // What holds for every part of the answer is a notice.
-    let is_everywhere =
-        !is_one && cause::condition(reader.results).is_some() && found.iter().all(AlikeRankings::has_load);
-    let row = |alike: AlikeRankings<'_>| alike.row(reader, choice, is_one, !is_everywhere).with_sentence();
-    Answer::of(found.into_iter().map(row).collect(), &superlative(reader, choice))
+    found
 }
 
 fn not_compared(reader: &Reader<'_>) -> String {
@@ -140,7 +149,7 @@ fn not_compared(reader: &Reader<'_>) -> String {
 
 /// How a ranking ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// One cell is best, or the rest are equivalent to it.
     Decided,
     /// Several are not told apart.
@@ -179,17 +188,17 @@ impl<'a> Reader<'a> {
 }
 
 /// Rankings that end alike, for the same reason.
-struct AlikeRankings<'a> {
+pub(super) struct AlikeRankings<'a> {
     /// `resnet50`
-    model: String,
+    pub(super) model: String,
     /// `b1`, `b16`
-    subjects: Vec<String>,
-    end: End,
-    choice: String,
-    left_out: String,
+    pub(super) subjects: Vec<String>,
+    pub(super) end: End,
+    pub(super) choice: String,
+    pub(super) left_out: String,
     /// What is claimed.
-    parts: Vec<Part>,
-    rankings: Vec<NamedRanking<'a>>,
+    pub(super) parts: Vec<Part>,
+    pub(super) rankings: Vec<NamedRanking<'a>>,
 }
 
 impl<'a> AlikeRankings<'a> {
@@ -228,7 +237,52 @@ impl<'a> AlikeRankings<'a> {
         self.parts = parts;
     }
 
-    fn load(&self) -> Option<f64> {
+    /// `digits-cnn`, `digits-cnn, b1`; empty where there is one answer for the only model.
+    pub(super) fn subject(&self, reader: &Reader<'_>, is_one: bool) -> String {
+        let subjects: Vec<&str> =
+            self.subjects.iter().map(String::as_str).filter(|subject| !subject.is_empty()).collect();
+        let names_subjects = !is_one && !subjects.is_empty();
+        let has_several = Axis::ALL.into_iter().any(|axis| axis.is_always_told() && reader.has_several(axis));
+        let parts =
+            [has_several.then(|| self.model.clone()), names_subjects.then(|| list(&subjects))].into_iter().flatten();
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Why nothing can be chosen.
+    pub(super) fn why_none(&self) -> String {
+        self.rankings.first().map(|names| nothing(names.ranking).1).unwrap_or_default()
+    }
+
+    /// The ids of what is chosen.
+    pub(super) fn best(&self) -> Vec<CellId> {
+        self.rankings.iter().flat_map(|names| names.ranking.best.iter().copied()).collect()
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = &'a Cell> {
+        self.rankings.iter().flat_map(|names| names.cells.iter().copied())
+    }
+
+    /// Each cell that is chosen, with its baseline.
+    pub(super) fn against_baselines<'r>(&self, reader: &'r Reader<'_>) -> Vec<(&'r Cell, &'r Cell)> {
+        let pair = |id: CellId| {
+            let cell = reader.cell(id)?;
+            Some((cell, reader.against(cell).and_then(|row| reader.cell(row.baseline)).unwrap_or(cell)))
+        };
+        self.best().into_iter().filter_map(pair).collect()
+    }
+
+    /// Whether a further metric breaks the tie.
+    pub(super) fn is_tied_by(&self, metric: MetricReference) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Tied { by, .. } if *by == metric))
+    }
+
+    /// All parts of the claim but the first, in words.
+    pub(super) fn more(&self, reader: &Reader<'_>) -> Option<String> {
+        let parts: Vec<String> = self.parts.iter().skip(1).map(|part| part.words(reader)).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    pub(super) fn load(&self) -> Option<f64> {
         background_load(self.rankings.iter().flat_map(|names| names.cells.iter().copied()))
     }
 
@@ -237,17 +291,11 @@ impl<'a> AlikeRankings<'a> {
     }
 
     fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool, names_load: bool) -> AnswerRow {
-        let subjects: Vec<&str> =
-            self.subjects.iter().map(String::as_str).filter(|subject| !subject.is_empty()).collect();
-        let names_subjects = !is_one && !subjects.is_empty();
-        let has_several = Axis::ALL.into_iter().any(|axis| axis.is_always_told() && reader.has_several(axis));
-        let parts =
-            [has_several.then(|| self.model.clone()), names_subjects.then(|| list(&subjects))].into_iter().flatten();
-        let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let subject = self.subject(reader, is_one);
         let load = self.load().filter(|_| names_load).map(cause::under_background_load);
         let parts: Vec<String> = self.parts.iter().map(|part| part.words(reader)).collect();
         let decided = match (self.end, self.rankings.first()) {
-            (End::None, Some(names)) => nothing(names.ranking).1,
+            (End::None, Some(_)) => self.why_none(),
             _ => parts.join(", "),
         };
         // Where background load is why nothing is decided, once is enough.

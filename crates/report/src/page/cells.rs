@@ -25,8 +25,8 @@ pub struct CellsTable {
     pub caption: String,
     /// Headings of the columns that name a row, then of those with facts.
     pub columns: Vec<TableColumn>,
-    /// The same of the first page, which has fewer facts.
-    pub first_page: Vec<TableColumn>,
+    /// Of the columns that name a row, how many name the group that it is compared in.
+    pub shared: usize,
     /// The rows, those that are compared next to each other.
     pub rows: Vec<CellsRow>,
 }
@@ -36,11 +36,13 @@ pub struct CellsTable {
 pub struct CellsRow {
     /// Path of the cell, the anchor of its row of every metric.
     pub path: String,
+    /// What it is compared in: `digits-cnn, batch 32`; empty where that is the same for all.
+    pub group: String,
     /// What names it.
     pub names: Vec<String>,
     /// Its facts with their intervals; empty where there is nothing to say.
     pub exact: Vec<String>,
-    /// Those of the first page, rounded so that a rerun hardly changes them.
+    /// The same, rounded so that a rerun hardly changes them.
     pub rounded: Vec<String>,
     /// How many of the first facts are marked, as the best or as what must not be used.
     pub marked: usize,
@@ -56,6 +58,7 @@ struct Known {
     /// With its unit, of a metric.
     heading: String,
     is_numeric: bool,
+    is_verdict: bool,
     /// It stands however little room there is.
     is_essential: bool,
     /// It stands on the first page too.
@@ -85,15 +88,26 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
     let facts: Vec<Known> = shown.facts().into_iter().filter(|fact| !fact.is_empty()).collect();
     let marked = facts.iter().take_while(|fact| fact.is_essential).count();
     let named = axes.iter().map(|axis| TableColumn::text(reader.results.method.word(*axis)));
-    let headed = |fact: &Known| TableColumn { is_numeric: fact.is_numeric, ..TableColumn::text(&fact.title) };
+    let headed = |fact: &Known| TableColumn {
+        is_numeric: fact.is_numeric,
+        is_verdict: fact.is_verdict,
+        ..TableColumn::text(&fact.title)
+    };
     let first = || facts.iter().filter(|fact| fact.is_first);
     let best = reader.best();
+    let shared = axes.iter().filter(|axis| !reader.results.compares(**axis)).count().min(axes.len() - 1);
     let row = |(index, cell): (usize, &&Cell)| {
         let differs = cell.outputs_differ();
+        let of_group = axes[..shared].iter().filter(|axis| !axis.has_dimensions() || reader.has_several(**axis));
+        let of_group = of_group.map(|axis| match axis.has_dimensions() {
+            true => input_name(&cell.names[*axis]),
+            false => cell.names[*axis].clone(),
+        });
         CellsRow {
             path: cell.path(),
+            group: of_group.collect::<Vec<_>>().join(", "),
             names: axes.iter().map(|axis| cell.names[*axis].clone()).collect(),
-            exact: facts.iter().map(|fact| fact.exact[index].clone()).collect(),
+            exact: first().map(|fact| fact.exact[index].clone()).collect(),
             rounded: first().map(|fact| fact.rounded[index].clone()).collect(),
             marked: if best.contains(&cell.id) || differs { marked } else { 0 },
             differs,
@@ -102,10 +116,17 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
     };
     CellsTable {
         caption: caption(reader, &shown.cells),
-        columns: named.clone().chain(facts.iter().map(headed)).collect(),
-        first_page: named.chain(first().map(headed)).collect(),
+        columns: named.chain(first().map(headed)).collect(),
+        shared,
         rows: shown.cells.iter().enumerate().map(row).collect(),
     }
+}
+
+/// `batch 32` for `b32`: what readers call the usual names of inputs.
+pub(super) fn input_name(name: &str) -> String {
+    let batch =
+        name.strip_prefix('b').filter(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
+    batch.map_or_else(|| name.to_owned(), |batch| format!("batch {batch}"))
 }
 
 /// What a verdict looks like; without one a cell looks like any other.
@@ -113,7 +134,7 @@ fn tone(reader: &Reader<'_>, cell: &Cell) -> &'static str {
     match reader.against(cell).filter(|row| row.is_judged()) {
         _ if cell.outputs_differ() => "differs",
         _ if cell.estimate(&LATENCY).is_none() => "absent",
-        Some(row) => row.verdict.name(),
+        Some(row) => format::tone(row.verdict),
         None => "unjudged",
     }
 }
@@ -183,6 +204,7 @@ impl Shown<'_, '_> {
             title: title.to_owned(),
             heading: title.to_owned(),
             is_numeric: false,
+            is_verdict: false,
             is_essential: false,
             is_first: true,
             exact: texts.clone(),
@@ -252,7 +274,17 @@ impl Shown<'_, '_> {
         };
         let [exact, rounded, bare] = transposed(self.cells.iter().map(texts));
         let is_essential = is_essential || score.is_some();
-        Known { title, heading, is_numeric: true, is_essential, is_first: true, exact, rounded, bare }
+        Known {
+            title,
+            heading,
+            is_numeric: true,
+            is_verdict: false,
+            is_essential,
+            is_first: true,
+            exact,
+            rounded,
+            bare,
+        }
     }
 
     /// The verdict on a cell against its baseline.
@@ -274,7 +306,17 @@ impl Shown<'_, '_> {
         };
         let [exact, rounded, bare] = transposed(self.cells.iter().map(texts));
         let heading = title.clone();
-        Some(Known { heading, title, is_numeric: false, is_essential: true, is_first: true, exact, rounded, bare })
+        Some(Known {
+            heading,
+            title,
+            is_numeric: false,
+            is_verdict: true,
+            is_essential: true,
+            is_first: true,
+            exact,
+            rounded,
+            bare,
+        })
     }
 
     /// The metrics of the specification that some cell has and that have no column yet.

@@ -120,6 +120,12 @@ fn judged(results: &Results, trust: &Trust) -> String {
     parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
+/// `commit 79e77fe533fb, 2026-11-26`.
+pub(super) fn origin_of(results: &Results) -> String {
+    let day = results.measured.sessions.first().and_then(|began| began.get(..10)).unwrap_or("unknown day");
+    format!("{}, {day}", commit(results))
+}
+
 fn commit(results: &Results) -> String {
     let Some(commit) = text(results, "commit") else { return "no commit".to_owned() };
     let short = commit.get(..SHORT_HASH).unwrap_or(&commit);
@@ -167,7 +173,7 @@ pub(super) fn threads(reader: &Reader<'_>) -> String {
     }
 }
 
-fn with(reader: &Reader<'_>) -> String {
+pub(super) fn with(reader: &Reader<'_>) -> String {
     let results = reader.results;
     if results.method.runs_commands() {
         return commands(results);

@@ -62,6 +62,28 @@ pub(super) fn against_reference(reader: &Reader<'_>, cell: &Cell) -> Option<Stri
     words_against_reference(reader, cell).map(claimed)
 }
 
+/// `top-1 97.8 %, fp32 98.1 % (lower: -0.3 pp [-0.6, -0.1])`: the first score with the reference's; without a score how like
+/// the reference's the outputs are, where they are not equal.
+pub(super) fn cost(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
+    let scores = cell.scores();
+    let Some(score) = scores.first() else { return against_reference(reader, cell) };
+    let (metric, name) = (score.metric.metric(), short_name(score.metric));
+    let shown = |value: f64| format::score(metric, value, score.estimate.n);
+    let value = shown(score.estimate.value);
+    let Some((change, claim)) = score.change.zip(accuracy_of(reader, cell.id)) else {
+        return Some(format!("{name} {value}"));
+    };
+    let reference = cell.outputs_reference.as_ref().or(reader.results.rules.baseline.as_ref());
+    let reference = reference.map_or("before", String::as_str);
+    let word = match claim.kind {
+        Kind::LessAccurate => "lower:",
+        Kind::MoreAccurate => "higher:",
+        _ => "change",
+    };
+    let before = shown(score.estimate.value - change.difference);
+    Some(claimed(format!("{name} {value}, {reference} {before} ({word} {})", change_words(&change, score.metric))))
+}
+
 /// What is claimed of a cell's first score against the reference's.
 pub(super) fn accuracy_of<'a>(reader: &Reader<'a>, cell: CellId) -> Option<&'a Claim> {
     reader.results.claims_on(Topic::Accuracy).find(|claim| claim.cells == [cell])

@@ -31,6 +31,15 @@ impl<'a> NamedRanking<'a> {
         self.ranking.candidates.iter().find(|candidate| candidate.cell == id)
     }
 
+    /// A cell that is as good as this one and gave way to it by a further metric.
+    pub(super) fn tied_with(&self, id: CellId) -> Option<CellId> {
+        let mut candidates = self.ranking.candidates.iter();
+        candidates.find_map(|candidate| match candidate.standing {
+            Standing::Tied { other, .. } if other == id => Some(candidate.cell),
+            _ => None,
+        })
+    }
+
     /// Whether a cell was left out for want of data, so that it may be the best.
     pub(super) fn has_unjudged(&self) -> bool {
         use Unfit::{Batched, NoValue, TooFewRuns, TooFewSamples, Withheld};

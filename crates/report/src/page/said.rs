@@ -114,6 +114,21 @@ impl Part {
         claimed(self.plain_words(reader))
     }
 
+    /// `1.11x to 2.13x faster`: what is better than the baseline, with the numbers of its rows; `None` where an interval is too
+    /// wide for a number without it.
+    pub(super) fn in_short(&self, reader: &Reader<'_>) -> Option<String> {
+        let Part::Better { metric, ratios, values: None, .. } = self else { return None };
+        if !ratios.iter().all(is_narrow) {
+            return None;
+        }
+        let least = ratios.iter().map(|row| row[0]).fold(f64::INFINITY, f64::min);
+        let most = ratios.iter().map(|row| row[0]).fold(0.0, f64::max);
+        let (from, to) = (format::ratio(least, None), format::ratio(most, None));
+        let range = if from == to { from } else { format!("{from} to {to}") };
+        let per_item = if reader.is_by_items() || metric.metric.name == ITEMS.name { " per item" } else { "" };
+        Some(claimed(format!("{range} {}{per_item}", format::better_word(metric))))
+    }
+
     fn plain_words(&self, reader: &Reader<'_>) -> String {
         match self {
             Part::Better { values: Some(values), than, .. } => format!("{values} of {than}"),
@@ -154,7 +169,6 @@ impl Part {
 
 /// `2.3x`, `2.7x [1.69, 4.44]`; of several `1.2x to 2.5x`, which holds for each with its interval.
 fn range(ratios: &[[f64; 3]]) -> String {
-    let is_narrow = |[ratio, low, high]: &[f64; 3]| (high - ratio).max(ratio - low) <= format::WIDE * ratio;
     let shown =
         |[ratio, low, high]: [f64; 3]| format::rounded_ratio(ratio, judge::results::interval(Some(low), Some(high)));
     let all = || ratios.iter().copied();
@@ -176,6 +190,11 @@ fn range(ratios: &[[f64; 3]]) -> String {
         }
     };
     if from == to { from } else { format!("{from} to {to}") }
+}
+
+/// Whether a ratio says enough without its interval.
+fn is_narrow([ratio, low, high]: &[f64; 3]) -> bool {
+    (high - ratio).max(ratio - low) <= format::WIDE * ratio
 }
 
 /// How far from each other these intervals allow cells to be, as a relative difference.

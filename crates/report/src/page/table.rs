@@ -30,6 +30,8 @@ pub struct TableColumn {
     pub meaning: Option<String>,
     /// Whether the column holds numbers: aligned to the right, sorted by value.
     pub is_numeric: bool,
+    /// It has verdicts, which pages mark.
+    pub is_verdict: bool,
     /// In the terminal it may fall away, where there is no room or no value; the last one first.
     #[serde(skip)]
     pub is_optional: bool,
@@ -37,7 +39,7 @@ pub struct TableColumn {
 
 impl TableColumn {
     pub fn text(title: impl Into<String>) -> Self {
-        TableColumn { title: title.into(), meaning: None, is_numeric: false, is_optional: false }
+        TableColumn { title: title.into(), meaning: None, is_numeric: false, is_verdict: false, is_optional: false }
     }
 
     pub fn number(title: impl Into<String>) -> Self {

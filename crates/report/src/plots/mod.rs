@@ -14,6 +14,7 @@ mod live;
 mod operators;
 mod pareto;
 mod run_box;
+mod scale;
 mod simplify;
 mod speedup;
 mod svg;
@@ -23,6 +24,7 @@ mod varied;
 
 pub(crate) use course::{Course, CourseBreak, CourseChange};
 pub(crate) use forest::{Forest, Row as ForestRow};
+pub(crate) use scale::RatioScale;
 
 use std::cell::RefCell;
 

@@ -146,6 +146,43 @@ fn longest_run(text: &str, letter: char) -> usize {
     longest
 }
 
+/// Words and numbers for HTML: numbers stay with their unit and brackets stay whole, with the signs of print (`µs`, `−`).
+pub(super) fn spaced_html(text: &str) -> String {
+    const UNBROKEN: char = '\u{a0}';
+    let letters: Vec<char> = text.chars().collect();
+    let mut shown = String::with_capacity(text.len());
+    let mut depth = 0_u32;
+    for (index, letter) in letters.iter().copied().enumerate() {
+        let previous = index.checked_sub(1).map(|before| letters[before]);
+        let next = letters.get(index + 1).copied();
+        let is_number = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_digit());
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let begins_unit = next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '%' | '±' | '°'));
+        let is_unit = begins_unit && unit_at(&letters[index + 1..]);
+        shown.push(match letter {
+            ' ' if depth > 0 || (is_number(previous) && is_unit) || previous == Some('±') => UNBROKEN,
+            '-' if is_number(next) && previous.is_none_or(|before| matches!(before, ' ' | '[' | '(')) => '−',
+            'u' if next == Some('s') && previous == Some(' ') && index > 1 && is_number(Some(letters[index - 2])) => {
+                'µ'
+            }
+            other => other,
+        });
+    }
+    html(&shown)
+}
+
+/// Whether a unit stands there.
+fn unit_at(letters: &[char]) -> bool {
+    const UNITS: [&str; 17] =
+        ["%", "±", "°C", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "pp", "J", "mJ", "uJ", "W", "k/s"];
+    let word: String = letters.iter().take_while(|letter| !matches!(letter, ' ' | ',' | ';' | ')' | '.')).collect();
+    UNITS.contains(&word.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 // Sorts a table by a column when its heading is pressed; without this script the tables stand in plan order.
 document.querySelectorAll("table.sortable").forEach(function (table) {
   var headings = table.tHead.rows[0].cells;
-  var body = table.tBodies[0];
   function key(row, column) {
     var cell = row.cells[column];
     return cell.hasAttribute("data-sort") ? cell.getAttribute("data-sort") : cell.textContent.trim();
@@ -20,7 +19,9 @@ document.querySelectorAll("table.sortable").forEach(function (table) {
       var direction = heading.getAttribute("aria-sort") === "ascending" ? -1 : 1;
       Array.prototype.forEach.call(headings, function (other) { other.removeAttribute("aria-sort"); });
       heading.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
-      var rows = Array.prototype.map.call(body.rows, function (row) { return { row: row, key: key(row, column) }; });
+      Array.prototype.forEach.call(table.tBodies, function (body) {
+      var members = Array.prototype.filter.call(body.rows, function (row) { return !row.classList.contains("group"); });
+      var rows = members.map(function (row) { return { row: row, key: key(row, column) }; });
       rows.sort(function (a, b) {
         var order = compare(a.key, b.key, numeric);
         // What has no value stands last in either direction.
@@ -28,6 +29,7 @@ document.querySelectorAll("table.sortable").forEach(function (table) {
         return direction * order;
       });
       rows.forEach(function (entry) { body.appendChild(entry.row); });
+      });
     });
   });
 });
@@ -50,3 +52,15 @@ document.querySelectorAll("table.sortable").forEach(function (table) {
     });
   });
 });
+
+// A link into a folded part opens it; on paper all parts are open.
+(function () {
+  function reveal() {
+    var target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (var part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
+    if (target) target.scrollIntoView();
+  }
+  addEventListener("hashchange", reveal);
+  addEventListener("beforeprint", function () { document.querySelectorAll("details.part").forEach(function (part) { part.open = true; }); });
+  reveal();
+})();

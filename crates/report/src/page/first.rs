@@ -1,0 +1,392 @@
+//! The first screen of a page: for each subject what to choose and by how much, what that costs, and how every variant
+//! compares; then one line on whether to believe it, and one on what was measured where.
+//!
+//! Input: the rankings of the answer, and comparisons. Output: words and positions in percent of an axis that all subjects
+//! share. Deliberately absent: markup, and any claim that `said` or a verdict does not make.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::{AlikeRankings, End};
+use super::cells::input_name;
+use super::heat::{self, Heat};
+use super::said::Part;
+use super::subject::{Span, SpeedupAxis, SpeedupGroup, SpeedupRow, Subject, Tick};
+use super::{Fact, Notices, Reader, Trust, facts, outputs};
+use crate::cause::conditional;
+use crate::format::{self, noise_floor, percent};
+use crate::mark::claimed;
+use crate::plots::RatioScale;
+use base::metric::{DEVICE_MEMORY, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS};
+use base::wording::{capitalized, count, distinct, list};
+use judge::results::{Cell, Comparison, ControlOutcome};
+use plan::CellId;
+use statistics::Verdict;
+
+/// More subjects than these are a table of marks and not a figure each.
+const MOST_SUBJECTS: usize = 4;
+
+/// What a reader sees first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct First {
+    /// A large line for each set of cells with an answer of its own.
+    pub subjects: Vec<Subject>,
+    /// The axis of their figures; `None` where nothing is compared.
+    pub axis: Option<SpeedupAxis>,
+    /// Every speed-up as a number, where there are too many subjects for a large line each.
+    pub heat: Option<Heat>,
+    /// Whether to believe it, in a few words: `The verdicts hold`.
+    pub trust: String,
+    /// Why, in a sentence or two.
+    pub because: String,
+    /// Machine, software, what was not measured, and from what: fragments.
+    pub made: Vec<String>,
+}
+
+/// The first screen of these results.
+pub(super) fn first(reader: &Reader<'_>, found: &[AlikeRankings<'_>], trust: &Trust, notices: &Notices) -> First {
+    let axis = Drawn::of(reader);
+    let subject = |alike: &AlikeRankings<'_>| subject(reader, found, alike, axis.as_ref());
+    let (trust, because) = trusted(reader, trust, notices);
+    let is_long = found.len() > MOST_SUBJECTS;
+    let best: Vec<CellId> =
+        found.iter().filter(|alike| alike.end == End::Decided).flat_map(AlikeRankings::best).collect();
+    First {
+        subjects: if is_long { heat::groups(reader, found) } else { found.iter().map(subject).collect() },
+        heat: axis.as_ref().filter(|_| is_long).and_then(|_| heat::heat(reader, &best)),
+        axis: axis.map(|axis| axis.shown),
+        trust,
+        because,
+        made: made(reader, notices),
+    }
+}
+
+/// An axis with the scale by which ratios are drawn on it.
+struct Drawn {
+    scale: RatioScale,
+    shown: SpeedupAxis,
+}
+
+impl Drawn {
+    /// `None` where nothing is compared that has an interval.
+    fn of(reader: &Reader<'_>) -> Option<Self> {
+        /// Room for words of a row next to its mark, in the width of a column.
+        const LEAST: f64 = 1.25;
+        let results = reader.results;
+        let baseline = results.rules.baseline.clone()?;
+        let rows: Vec<&Comparison> = results.unasked().filter(|row| shows_ratio(row)).collect();
+        let first = *rows.iter().find(|row| row.interval().is_some())?;
+        let ends = rows.iter().flat_map(|row| {
+            let interval = row.interval();
+            [Some(row.ratio), interval.map(|it| it.low), interval.map(|it| it.high)].into_iter().flatten()
+        });
+        let ends: Vec<f64> = ends.filter(|end| end.is_finite() && *end > 0.0).collect();
+        let low = ends.iter().copied().fold(1.0 / LEAST, f64::min);
+        let high = ends.iter().copied().fold(LEAST, f64::max);
+        let scale = RatioScale::new(low, high);
+        let margin = rows.iter().map(|row| row.margin).fold(0.0, f64::max);
+        let metric = match distinct(rows.iter().map(|row| row.metric.to_string())).as_slice() {
+            [_] if first.metric == MetricReference::LATENCY && results.method.runs_commands() => "time".to_owned(),
+            [_] => first.metric.title(),
+            _ => "latency or items a second".to_owned(),
+        };
+        let shown = SpeedupAxis {
+            baseline,
+            metric,
+            reading: format!(
+                "bar: {} interval; shaded: {} margin",
+                format::confidence(first.confidence),
+                percent(margin)
+            ),
+            ticks: scale.ticks().into_iter().map(|(at, label)| Tick { at, label }).collect(),
+            one: scale.position(1.0),
+            margin: Span::from(scale.span(1.0 / (1.0 + margin), 1.0 + margin)),
+        };
+        Some(Drawn { scale, shown })
+    }
+}
+
+fn shows_ratio(row: &Comparison) -> bool {
+    !row.withheld().is_some_and(|why| why.hides_the_value())
+}
+
+/// Whether the answer holds for every input of its model.
+fn is_only_of_model(found: &[AlikeRankings<'_>], alike: &AlikeRankings<'_>) -> bool {
+    found.iter().filter(|other| other.model == alike.model).count() == 1
+}
+
+fn subject(
+    reader: &Reader<'_>,
+    found: &[AlikeRankings<'_>],
+    alike: &AlikeRankings<'_>,
+    axis: Option<&Drawn>,
+) -> Subject {
+    let is_one = found.len() == 1;
+    let is_choice = alike.end == End::Decided;
+    let best: Vec<CellId> = if is_choice { alike.best() } else { Vec::new() };
+    let groups = alike.rankings.iter().zip(&alike.subjects);
+    let groups = groups.filter_map(|(names, subject)| {
+        Some(group(reader, &names.cells, subject, &best, axis?)).filter(|group| !group.rows.is_empty())
+    });
+    let (verdict, tone) = headline(reader, alike);
+    Subject {
+        name: alike.subject(reader, is_one || is_only_of_model(found, alike)),
+        is_choice,
+        choice: alike.choice.clone(),
+        verdict,
+        tone,
+        facts: costs(reader, alike),
+        groups: groups.collect(),
+    }
+}
+
+/// By how much: what the first part of the answer claims, without the baseline, which the figure names.
+fn headline(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> (String, &'static str) {
+    let baseline = reader.results.rules.baseline.clone().unwrap_or_default();
+    match (alike.end, alike.parts.first()) {
+        (End::None, _) => (alike.why_none(), ""),
+        (_, Some(part @ Part::Better { who: None, than, .. })) => {
+            let short = (*than == baseline).then(|| part.in_short(reader)).flatten();
+            (short.unwrap_or_else(|| part.words(reader)), "faster")
+        }
+        (_, Some(Part::Tied { metric, by, .. })) if format::is_speed(*metric) => {
+            let by = saved(reader, alike, *by).unwrap_or_else(|| format!("ahead by {}", by.title()));
+            (claimed(format!("as fast, {by}")), "")
+        }
+        (_, Some(part)) => (part.words(reader), ""),
+        (_, None) => (String::new(), ""),
+    }
+}
+
+/// `file 43 % smaller`: by how much what is chosen is ahead by a further metric, where that is the same for all its inputs.
+fn saved(reader: &Reader<'_>, alike: &AlikeRankings<'_>, by: MetricReference) -> Option<String> {
+    let shares = alike.rankings.iter().map(|names| {
+        let [only] = names.ranking.best.as_slice() else { return None };
+        let tied = names.tied_with(*only)?;
+        let value = |id: CellId| Some(reader.cell(id)?.estimate_of(by)?.value);
+        let share = 1.0 - value(*only)? / value(tied)?;
+        (share > 0.0).then(|| percent_in_words(share))
+    });
+    let shares: Vec<String> = shares.collect::<Option<_>>()?;
+    let [share] = distinct(shares).try_into().ok()?;
+    Some(format!("{} {share} {}", short_title(by), format::better_word(&by)))
+}
+
+fn percent_in_words(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// `file`, `memory`: one word where readers know it.
+fn short_title(metric: MetricReference) -> String {
+    match metric.metric.name {
+        name if name == MODEL_SIZE.name => "file".to_owned(),
+        name if name == PEAK_RSS.name => "memory".to_owned(),
+        name if name == DEVICE_MEMORY.name => "GPU memory".to_owned(),
+        _ => metric.title(),
+    }
+}
+
+fn group(reader: &Reader<'_>, cells: &[&Cell], subject: &str, best: &[CellId], axis: &Drawn) -> SpeedupGroup {
+    let results = reader.results;
+    let compared = cells.iter().filter(|cell| !results.is_baseline(cell));
+    let baselines: Vec<&Cell> = cells.iter().copied().filter(|cell| results.is_baseline(cell)).collect();
+    let takes = match baselines.as_slice() {
+        [only] => only.estimate(&LATENCY).map(|it| format::measured(LATENCY.unit, it.value, None)).unwrap_or_default(),
+        _ => String::new(),
+    };
+    let rows = compared.map(|cell| SpeedupRow {
+        name: super::name_among(cells, cell),
+        is_chosen: best.contains(&cell.id),
+        ..row(reader, cell, axis)
+    });
+    SpeedupGroup { name: input_name(subject), takes, rows: rows.collect() }
+}
+
+/// Words of a row that begin further right, in percent, leave the axis.
+const MOST_RIGHT: f64 = 70.0;
+
+fn row(reader: &Reader<'_>, cell: &Cell, axis: &Drawn) -> SpeedupRow {
+    let none = |word: String| SpeedupRow { tone: "none", word, ..SpeedupRow::default() };
+    let Some(found) = reader.against(cell).filter(|_| cell.estimate(&LATENCY).is_some()) else {
+        return none(super::absence(cell));
+    };
+    if let Some(why) = found.withheld().filter(|_| !shows_ratio(found)) {
+        return none(format!("withheld: {}", why.words()));
+    }
+    let has_load = super::judged::has_load(reader, found);
+    let text = format::judged_ratio(found.ratio, found.interval(), found.margin);
+    let interval = text.split_once(' ').map_or("", |(_, interval)| interval);
+    let word = match found.withheld() {
+        Some(why) => why.words().to_owned(),
+        None if found.low.is_none() => format!("{}, not judged", count(found.blocks, "run")),
+        None => format::verdict_of(found),
+    };
+    let word = if cell.outputs_differ() { format!("{word}, but outputs differ") } else { word };
+    let tone = if !found.is_judged() || cell.outputs_differ() { "open" } else { format::tone(found.verdict) };
+    let at = axis.scale.position(found.ratio);
+    let bar = found.interval().map(|it| Span::from(axis.scale.span(it.low, it.high)));
+    let (left, right) = bar.map_or((at, at), |bar| (bar.from, bar.from + bar.width));
+    SpeedupRow {
+        tone,
+        ratio: format::ratio(found.ratio, None),
+        interval: interval.to_owned(),
+        word: conditional(word, has_load),
+        at,
+        bar,
+        is_left: right > MOST_RIGHT && left > 100.0 - MOST_RIGHT,
+        ..SpeedupRow::default()
+    }
+}
+
+/// What is chosen costs and gives, a line for each.
+fn costs(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Vec<Fact> {
+    let fact = |name: &str, value: Option<String>| {
+        value.filter(|value| !value.is_empty()).map(|value| Fact { name: name.to_owned(), value })
+    };
+    let of_best = |text: &dyn Fn(&Cell) -> Option<String>| {
+        let each = alike.best().into_iter().filter_map(|id| text(reader.cell(id)?));
+        Some(distinct(each).join("; ")).filter(|_| alike.end == End::Decided)
+    };
+    let left_out = Some(alike.left_out.clone());
+    let because = (alike.end == End::Open).then(|| alike.more(reader)).flatten();
+    let memory = [&DEVICE_MEMORY, &PEAK_RSS]
+        .into_iter()
+        .find(|metric| alike.cells().any(|cell| cell.estimate(metric).is_some()));
+    [
+        fact("speed", speed(reader, alike)),
+        fact("accuracy", of_best(&|cell| outputs::cost(reader, cell))),
+        fact("memory", memory.and_then(|metric| amount(reader, alike, MetricReference::of(metric)))),
+        fact("file", amount(reader, alike, MetricReference::of(&MODEL_SIZE))),
+        fact("open", because),
+        fact("left out", left_out),
+        fact("holds", alike.load().map(crate::cause::under_background_load)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// `1.11x [1.09, 1.12] at batch 1, 2.13x [2.11, 2.15] at batch 32`: of what is chosen, against its baseline.
+fn speed(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
+    if alike.end != End::Decided {
+        return None;
+    }
+    let several = alike.rankings.len() > 1;
+    let each = alike.rankings.iter().zip(&alike.subjects).flat_map(|(names, subject)| {
+        let at = if several && !subject.is_empty() { format!(" at {}", input_name(subject)) } else { String::new() };
+        let best = &names.ranking.best;
+        let name = |id: CellId| if best.len() > 1 { format!("{} ", names.name(id)) } else { String::new() };
+        let ratio = move |id: &CellId| {
+            let row = reader.cell(*id).and_then(|cell| reader.against(cell)).filter(|row| row.is_judged())?;
+            let text = format::judged_ratio(row.ratio, row.interval(), row.margin);
+            Some(format!("{}{text}{at}", name(*id)))
+        };
+        best.iter().filter_map(ratio).collect::<Vec<_>>()
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join(", "))
+}
+
+/// `47 MiB, the same as fp32`, `94 KiB, fp32 285 KiB; this decides`: of what is chosen and of its baseline. That they are the
+/// same is what verdicts say of every input.
+fn amount(reader: &Reader<'_>, alike: &AlikeRankings<'_>, metric: MetricReference) -> Option<String> {
+    let pairs: Vec<(&Cell, &Cell)> = alike.against_baselines(reader);
+    if alike.end != End::Decided {
+        return None;
+    }
+    let value = |cell: &Cell| {
+        let value = cell.estimate_of(metric)?.value;
+        Some(match metric.metric.name == MODEL_SIZE.name {
+            true => format::bytes(value as u64),
+            false => format::measured(metric.unit(), value, None),
+        })
+    };
+    let values = |cells: &mut dyn Iterator<Item = &Cell>| -> Option<String> {
+        let all = distinct(cells.filter_map(value));
+        match all.as_slice() {
+            [] => None,
+            [only] => Some(only.clone()),
+            [first, .., last] => Some(format!("{first} to {last}")),
+        }
+    };
+    let chosen = values(&mut pairs.iter().map(|(cell, _)| *cell))?;
+    let baseline = values(&mut pairs.iter().map(|(_, baseline)| *baseline));
+    let name = reader.results.rules.baseline.clone().unwrap_or_default();
+    let verdict =
+        |cell: &Cell| reader.results.compared_by(metric).find(|row| row.cell == cell.id).map(|row| row.verdict);
+    let are_same = pairs.iter().all(|(cell, _)| verdict(cell).is_some_and(is_same));
+    let decides = if alike.is_tied_by(metric) { "; this decides" } else { "" };
+    Some(match baseline {
+        Some(_) if are_same => claimed(format!("{chosen}, the same as {name}")),
+        Some(baseline) if pairs.iter().any(|(cell, baseline)| cell.id != baseline.id) => {
+            format!("{chosen}, {name} {baseline}{decides}")
+        }
+        _ => chosen,
+    })
+}
+
+fn is_same(verdict: Verdict) -> bool {
+    !verdict.is_open() && !verdict.is_difference()
+}
+
+/// Whether to believe it, in a few words, and why.
+fn trusted(reader: &Reader<'_>, trust: &Trust, notices: &Notices) -> (String, String) {
+    let results = reader.results;
+    let latency: Vec<&Comparison> = results.unasked().collect();
+    let decided = latency.iter().filter(|row| row.is_judged() && !row.verdict.is_open()).count();
+    let lead = match trust.state {
+        _ if results.measured.quick => "A first impression",
+        Some(ControlOutcome::Passed) if decided > 0 => "The verdicts hold",
+        Some(ControlOutcome::Passed) => "The measurement was checked",
+        Some(ControlOutcome::Failed) => "Nothing is claimed",
+        Some(ControlOutcome::Biased) => "With caution",
+        Some(ControlOutcome::Undecided | ControlOutcome::TooFewBlocks) | None => "Not checked",
+    };
+    let counted = (!latency.is_empty()).then(|| {
+        format!(
+            "{decided} of {} {} decided",
+            count(latency.len() as u64, "comparison"),
+            if latency.len() == 1 { "is" } else { "are" }
+        )
+    });
+    let control = trust.state.map(|state| match (state, &results.rules.baseline) {
+        (ControlOutcome::Passed, Some(baseline)) => format!("{baseline} against itself is equal"),
+        (ControlOutcome::Failed, Some(baseline)) => format!("{baseline} against itself differed"),
+        _ => capitalized(&trust.control),
+    });
+    let control =
+        control.or_else(|| Some("No variant was measured against itself".to_owned())).filter(|_| !latency.is_empty());
+    let floor =
+        results.detectable_effect.here.map(|here| format!("differences below {} may be missed", noise_floor(here)));
+    let first: Vec<String> = control.into_iter().chain(counted).collect();
+    let second: Vec<String> = notices.cause.clone().into_iter().chain(floor).collect();
+    let sentence = |parts: Vec<String>, by: &str| (!parts.is_empty()).then(|| format!("{}.", parts.join(by)));
+    let sentences: Vec<String> =
+        [sentence(first, ", "), sentence(second, "; ").map(|text| capitalized(&text))].into_iter().flatten().collect();
+    (claimed(lead), claimed(sentences.join(" ")))
+}
+
+/// `AMD EPYC, 2 cores, Linux 6.18`, `ONNX Runtime 1.31.1, cpu, 1 thread`, `not measured: 12 of 24 cells, ..`, `commit ..`.
+fn made(reader: &Reader<'_>, notices: &Notices) -> Vec<String> {
+    let results = reader.results;
+    let skipped = results.cells.iter().filter(|cell| !cell.is_run()).count();
+    let not_measured = (skipped > 0).then(|| {
+        let reasons = distinct(results.cells.iter().filter_map(|cell| Some(cell.skipped.as_ref()?.reason.clone())));
+        let why = match reasons.as_slice() {
+            [only] => format!(", {only}"),
+            _ => String::new(),
+        };
+        format!("not measured: {skipped} of {}{why}", count(results.cells.len() as u64, "cell"))
+    });
+    let failed = notices.failures.len();
+    let failed = (failed > 0)
+        .then(|| format!("failed: {}", list(&notices.failures.iter().map(|it| it.cells.clone()).collect::<Vec<_>>())));
+    let parts = [
+        Some(facts::machine(results)).filter(|text| !text.is_empty()),
+        Some(facts::with(reader)),
+        not_measured,
+        failed,
+        Some(facts::origin_of(results)),
+    ];
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,194 @@
+//! The first screen of many subjects: an answer for each group of them, and every speed-up as a number on a tint.
+//!
+//! Deliberately absent: any claim but that of the rankings, in whose words the groups are made.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::{AlikeRankings, End};
+use super::cells::input_name;
+use super::subject::Subject;
+use super::{Fact, Reader};
+use crate::format;
+use crate::mark::claimed;
+use base::wording::{count, distinct, some};
+use experiment::Axis;
+use judge::results::{Cell, Comparison};
+use plan::CellId;
+use statistics::quantile::median;
+
+/// So many groups of answers are named; the table has the rest.
+const MOST_GROUPS: usize = 3;
+
+/// So many members of a group are named where there are at least two more.
+const MOST_NAMED: usize = 6;
+
+/// Ratios from which on a tint is deeper.
+const DEEPER: [f64; 3] = [1.25, 1.6, 2.1];
+
+/// Every speed-up of a page with many subjects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Heat {
+    /// What the rows are: `model`.
+    pub corner: String,
+    /// Columns by what they share.
+    pub groups: Vec<HeatColumns>,
+    /// A row for each model.
+    pub rows: Vec<HeatRow>,
+}
+
+/// Columns of one input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeatColumns {
+    /// `batch 32`
+    pub name: String,
+    /// What is compared with the baseline.
+    pub names: Vec<String>,
+}
+
+/// The speed-ups of one model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeatRow {
+    /// `resnet50`
+    pub name: String,
+    /// For each group of columns a cell for each of its columns.
+    pub groups: Vec<Vec<HeatCell>>,
+}
+
+/// One speed-up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeatCell {
+    /// `1.96`, `?` where it is undecided, `–` where there is none.
+    pub text: String,
+    /// All that is known: `1.96x [1.91, 2.01] faster`.
+    pub title: String,
+    /// `f1` to `f4` faster, `s1` to `s4` slower, `eq`, `un`, `no`.
+    pub tint: String,
+    /// The answer names it.
+    pub is_best: bool,
+}
+
+/// An answer for each group of rankings that choose the same, the largest group first.
+pub(super) fn groups(reader: &Reader<'_>, found: &[AlikeRankings<'_>]) -> Vec<Subject> {
+    let mut groups: BTreeMap<(bool, String), Vec<Member>> = BTreeMap::new();
+    for alike in found {
+        for (names, input) in alike.rankings.iter().zip(&alike.subjects) {
+            let is_choice = alike.end == End::Decided;
+            let ratio = match (is_choice, names.ranking.best.as_slice()) {
+                (true, [only]) => reader.cell(*only).and_then(|cell| reader.against(cell)).filter(|row| is_faster(row)),
+                _ => None,
+            };
+            let name = [alike.model.clone(), input_name(input)].into_iter().filter(|part| !part.is_empty());
+            let member = Member { name: name.collect::<Vec<_>>().join(" at "), ratio: ratio.map(|row| row.ratio) };
+            groups.entry((!is_choice, alike.choice.clone())).or_default().push(member);
+        }
+    }
+    let all: usize = groups.values().map(Vec::len).sum();
+    let mut groups: Vec<((bool, String), Vec<Member>)> = groups.into_iter().collect();
+    groups.sort_by_key(|((is_open, _), members)| (*is_open, std::cmp::Reverse(members.len())));
+    let subject = |((is_open, choice), members): ((bool, String), Vec<Member>)| {
+        let ratios: Vec<f64> = members.iter().filter_map(|member| member.ratio).collect();
+        let is_whole = ratios.len() == members.len();
+        let verdict = median(&ratios).filter(|_| is_whole).map(|typical| {
+            let in_median = if ratios.len() > 1 { " in the median" } else { "" };
+            claimed(format!("{} faster{in_median}", format::ratio(typical, None)))
+        });
+        let (least, most) =
+            (ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max));
+        let speed = (is_whole && ratios.len() > 1)
+            .then(|| format!("{} to {}", format::ratio(least, None), format::ratio(most, None)));
+        let names = some(members.iter().map(|member| member.name.clone()), MOST_NAMED).join(", ");
+        let facts = [("speed", speed), ("for", Some(names))];
+        let facts = facts.into_iter().filter_map(|(name, value)| Some(Fact { name: name.to_owned(), value: value? }));
+        Subject {
+            name: format!("{} of {}", members.len(), count(all as u64, "case")),
+            is_choice: !is_open,
+            choice,
+            tone: if verdict.is_some() { "faster" } else { "" },
+            verdict: verdict.unwrap_or_default(),
+            facts: facts.collect(),
+            groups: Vec::new(),
+        }
+    };
+    groups.into_iter().take(MOST_GROUPS).map(subject).collect()
+}
+
+struct Member {
+    name: String,
+    ratio: Option<f64>,
+}
+
+fn is_faster(row: &Comparison) -> bool {
+    row.is_judged() && row.verdict.is_improvement() && format::is_speed(row.metric)
+}
+
+/// Every cell that is compared, by model and input; `None` where nothing is.
+pub(super) fn heat(reader: &Reader<'_>, best: &[CellId]) -> Option<Heat> {
+    let results = reader.results;
+    results.rules.baseline.as_ref()?;
+    let cells: Vec<&Cell> = results.cells.iter().filter(|cell| !results.is_baseline(cell)).collect();
+    let axes: Vec<Axis> = reader.naming_axes().into_iter().filter(|axis| !results.compares(*axis)).collect();
+    let row_axes: Vec<Axis> = axes.into_iter().filter(|axis| !axis.has_dimensions()).collect();
+    let row_name = |cell: &Cell| row_axes.iter().map(|axis| cell.names[*axis].as_str()).collect::<Vec<_>>().join(", ");
+    let inputs = distinct(cells.iter().map(|cell| input_of(cell).to_owned()));
+    let groups: Vec<(String, Vec<String>)> = inputs
+        .into_iter()
+        .map(|input| {
+            let of_input = cells.iter().filter(|cell| input_of(cell) == input);
+            let names = distinct(of_input.map(|cell| results.entry(&cell.names)));
+            (input, names)
+        })
+        .collect();
+    let rows = distinct(cells.iter().map(|cell| row_name(cell))).into_iter().map(|name| {
+        let of_row: Vec<&Cell> = cells.iter().copied().filter(|cell| row_name(cell) == name).collect();
+        let cells_of = |(input, names): &(String, Vec<String>)| {
+            let cell = |column: &String| {
+                let mut here = of_row.iter().filter(|cell| input_of(cell) == input);
+                let found = here.find(|cell| results.entry(&cell.names) == *column);
+                found.map_or_else(HeatCell::default, |cell| tinted(reader, cell, best))
+            };
+            names.iter().map(cell).collect()
+        };
+        HeatRow { groups: groups.iter().map(cells_of).collect(), name }
+    });
+    let corner = row_axes.iter().map(|axis| results.method.word(*axis)).collect::<Vec<_>>().join(", ");
+    let rows = rows.collect();
+    let groups = groups.into_iter().map(|(input, names)| HeatColumns { name: input_name(&input), names }).collect();
+    Some(Heat { corner, groups, rows })
+}
+
+/// The name of a cell's input.
+fn input_of(cell: &Cell) -> &str {
+    let input = Axis::ALL.into_iter().find(|axis| axis.has_dimensions());
+    input.map_or("", |axis| cell.names[axis].as_str())
+}
+
+fn tinted(reader: &Reader<'_>, cell: &Cell, best: &[CellId]) -> HeatCell {
+    let none = |text: &str, title: String, tint: &str| HeatCell {
+        text: text.to_owned(),
+        title,
+        tint: tint.to_owned(),
+        is_best: false,
+    };
+    let Some(row) = reader.against(cell).filter(|row| !row.withheld().is_some_and(|why| why.hides_the_value())) else {
+        return none("–", super::absence(cell), "no");
+    };
+    let title = format::speedup(row);
+    if cell.outputs_differ() {
+        return none("–", format!("{title}, but outputs differ"), "no");
+    }
+    if !row.is_judged() || row.verdict.is_open() {
+        return none("?", title, "un");
+    }
+    let is_equivalent = !row.verdict.is_difference();
+    let (side, away) = if row.ratio >= 1.0 { ("f", row.ratio) } else { ("s", row.ratio.recip()) };
+    let depth = 1 + DEEPER.iter().filter(|from| away >= **from).count();
+    HeatCell {
+        text: format::ratio(row.ratio, None).trim_end_matches('x').to_owned(),
+        title,
+        tint: if is_equivalent { "eq".to_owned() } else { format!("{side}{depth}") },
+        is_best: best.contains(&cell.id),
+    }
+}

@@ -96,8 +96,8 @@ mod tests {
         assert_eq!((found.memory_bytes, found.worker_memory_bytes), (Some(10), Some(200)));
         let unknown = Process { pid: 1, ..Process::default() };
         assert_eq!(divide(&[1], &[unknown], &|_| false).memory_bytes, None);
-        let nobody = divide(&[], &[], &|_| false);
-        assert_eq!((nobody.memory_bytes, nobody.worker_memory_bytes), (Some(0), None));
+        let idle = divide(&[], &[], &|_| false);
+        assert_eq!((idle.memory_bytes, idle.worker_memory_bytes), (Some(0), None));
     }
 
     #[test]

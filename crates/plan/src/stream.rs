@@ -19,7 +19,7 @@ pub enum RandomStream<'a> {
     /// What shifts the stack of a run's process. An A/A copy, named by the kind of its runs, must not share the layout
     /// of its cell, or it would be less than another process.
     Layout(CellId, Option<&'a str>, u32),
-    /// Whatever a script draws in a run of a cell, by what the run is for.
+    /// All that a script draws in a run of a cell, by what the run is for.
     Script(CellId, &'a str, u32),
     Roofline,
     /// When queries come in the runs of this number.

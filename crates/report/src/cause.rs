@@ -15,7 +15,7 @@ const MOST_NAMED: usize = 2;
 /// What takes a processor away.
 const TAKERS: [Metric; 3] = [metric::OTHER_CPU, metric::STEAL, metric::QUOTA_STOPS];
 
-/// What runs whose processor was taken have in common: reported where nobody is known to have taken it.
+/// Signs that a processor was taken, reported where it is not known by what.
 const SYMPTOMS: [Metric; 2] = [metric::PREEMPTIONS, metric::PRESSURE_CPU];
 
 /// `other processes used 0.60 of a core in 21 of 104 runs`; `None` where nothing disturbed the runs that matters.

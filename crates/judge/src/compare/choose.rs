@@ -7,7 +7,7 @@
 //! choice by estimates alone.
 //!
 //! A ranking is of cells that could stand in for each other, its candidates: those of one model at one input,
-//! whatever their variant and device. Models compete where the specification compares them, or where there is
+//! of any variant and on any device. Models compete where the specification compares them, or where there is
 //! nothing else to choose. Batch sizes compete for a rate per item alone, since a larger batch always takes longer.
 
 mod bound;

@@ -346,7 +346,7 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
     // What scores the outputs is not among the bytes and settings.
     let is_score = row.metric.metric.is_own() && row.metric.metric.is_constant();
     let is_unchanged = is_unchanged && !is_score;
-    // The same bytes and settings are equivalent by that, whatever their numbers, and where no data says otherwise.
+    // The same bytes and settings are equivalent without a comparison of numbers.
     if is_unchanged {
         (row.verdict, row.reason) = (Some(Verdict::Equivalent), Reason::Unchanged);
     }

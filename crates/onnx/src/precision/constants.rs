@@ -1,7 +1,7 @@
 //! Constants brought into one form: initialisers.
 //!
 //! Input: a model that keeps weights in `Constant` nodes, or makes them of other weights by `Cast`, `Concat`, `Mul` and
-//! whatever else `infer::evaluate` knows. Output: the same model with initialisers instead, as ONNX Runtime has
+//! all else that `infer::evaluate` knows. Output: the same model with initialisers instead, as ONNX Runtime has
 //! it after loading. Deliberately absent: `Transpose` of two dimensions, which the conversions look through, because a
 //! weight that is read both ways should be stored once; and what would make the file larger for nothing.
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::answer::{AlikeRankings, End};
 use super::cells::input_name;
 use super::heat::{self, Heat};
+use super::ranking::NamedRanking;
 use super::said::Part;
 use super::subject::{Span, SpeedupAxis, SpeedupGroup, SpeedupRow, Subject, Tick};
 use super::{Fact, Notices, Reader, Trust, facts, outputs};
@@ -93,17 +94,20 @@ impl Drawn {
         let shown = SpeedupAxis {
             baseline,
             metric,
-            reading: format!(
-                "bar: {} interval; shaded: {} margin",
-                format::confidence(first.confidence),
-                percent(margin)
-            ),
+            reading: format!("bar: {} interval; shaded: {} margin", confidence(&rows), percent(margin)),
             ticks: scale.ticks().into_iter().map(|(at, label)| Tick { at, label }).collect(),
             one: scale.position(1.0),
             margin: Span::from(scale.span(1.0 / (1.0 + margin), 1.0 + margin)),
         };
         Some(Drawn { scale, shown })
     }
+}
+
+/// `99 %`; `at least 98 %` where intervals differ, as those of runs by need do.
+fn confidence(rows: &[&Comparison]) -> String {
+    let all = distinct(rows.iter().filter(|row| row.interval().is_some()).map(|row| row.confidence));
+    let least = format::confidence(all.iter().copied().fold(1.0, f64::min));
+    if all.len() > 1 { format!("at least {least}") } else { least }
 }
 
 fn shows_ratio(row: &Comparison) -> bool {
@@ -149,7 +153,7 @@ fn headline(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> (String, &'static
             let short = (*than == baseline).then(|| part.in_short(reader)).flatten();
             (short.unwrap_or_else(|| part.words(reader)), "faster")
         }
-        (_, Some(Part::Tied { metric, by, .. })) if format::is_speed(*metric) => {
+        (_, Some(Part::Tied { with, metric, by, .. })) if *with == baseline && format::is_speed(*metric) => {
             let by = saved(reader, alike, *by).unwrap_or_else(|| format!("ahead by {}", by.title()));
             (claimed(format!("as fast, {by}")), "")
         }
@@ -162,18 +166,14 @@ fn headline(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> (String, &'static
 fn saved(reader: &Reader<'_>, alike: &AlikeRankings<'_>, by: MetricReference) -> Option<String> {
     let shares = alike.rankings.iter().map(|names| {
         let [only] = names.ranking.best.as_slice() else { return None };
-        let tied = names.tied_with(*only)?;
+        let tied = names.tied_baseline(*only)?;
         let value = |id: CellId| Some(reader.cell(id)?.estimate_of(by)?.value);
         let share = 1.0 - value(*only)? / value(tied)?;
-        (share > 0.0).then(|| percent_in_words(share))
+        (share > 0.0).then(|| format!("{:.0} %", share * 100.0))
     });
     let shares: Vec<String> = shares.collect::<Option<_>>()?;
     let [share] = distinct(shares).try_into().ok()?;
     Some(format!("{} {share} {}", short_title(by), format::better_word(&by)))
-}
-
-fn percent_in_words(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 /// `file`, `memory`: one word where readers know it.
@@ -233,7 +233,13 @@ fn row(reader: &Reader<'_>, cell: &Cell, axis: &Drawn) -> SpeedupRow {
         word: conditional(word, has_load),
         at,
         bar,
-        is_left: right > MOST_RIGHT && left > 100.0 - MOST_RIGHT,
+        words_at: match (right > MOST_RIGHT, left > 100.0 - MOST_RIGHT) {
+            (false, _) => right,
+            (true, true) => left,
+            // Over the bar, at the end of the axis.
+            (true, false) => 100.0,
+        },
+        is_left: right > MOST_RIGHT,
         ..SpeedupRow::default()
     }
 }
@@ -266,9 +272,11 @@ fn costs(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Vec<Fact> {
     .collect()
 }
 
-/// `1.11x [1.09, 1.12] at batch 1, 2.13x [2.11, 2.15] at batch 32`: of what is chosen, against its baseline.
+/// `1.11x [1.09, 1.12] at batch 1, 2.13x [2.11, 2.15] at batch 32`: of what is chosen, where each ranking has one baseline.
 fn speed(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
-    if alike.end != End::Decided {
+    let has_one_baseline =
+        |names: &NamedRanking<'_>| names.cells.iter().filter(|cell| reader.results.is_baseline(cell)).count() == 1;
+    if alike.end != End::Decided || !alike.rankings.iter().all(has_one_baseline) {
         return None;
     }
     let several = alike.rankings.len() > 1;
@@ -290,24 +298,20 @@ fn speed(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
 /// `47 MiB, the same as fp32`, `94 KiB, fp32 285 KiB; this decides`: of what is chosen and of its baseline. That they are the
 /// same is what verdicts say of every input.
 fn amount(reader: &Reader<'_>, alike: &AlikeRankings<'_>, metric: MetricReference) -> Option<String> {
-    let pairs: Vec<(&Cell, &Cell)> = alike.against_baselines(reader);
     if alike.end != End::Decided {
         return None;
     }
-    let value = |cell: &Cell| {
-        let value = cell.estimate_of(metric)?.value;
-        Some(match metric.metric.name == MODEL_SIZE.name {
-            true => format::bytes(value as u64),
-            false => format::measured(metric.unit(), value, None),
-        })
+    let pairs: Vec<(&Cell, &Cell)> = alike.against_baselines(reader);
+    let shown = |value: f64| match metric.metric.name == MODEL_SIZE.name {
+        true => format::bytes(value as u64),
+        false => format::measured(metric.unit(), value, None),
     };
     let values = |cells: &mut dyn Iterator<Item = &Cell>| -> Option<String> {
-        let all = distinct(cells.filter_map(value));
-        match all.as_slice() {
-            [] => None,
-            [only] => Some(only.clone()),
-            [first, .., last] => Some(format!("{first} to {last}")),
-        }
+        let all: Vec<f64> = cells.filter_map(|cell| Some(cell.estimate_of(metric)?.value)).collect();
+        let least = all.iter().copied().reduce(f64::min)?;
+        let most = all.iter().copied().reduce(f64::max)?;
+        let (from, to) = (shown(least), shown(most));
+        Some(if from == to { from } else { format!("{from} to {to}") })
     };
     let chosen = values(&mut pairs.iter().map(|(cell, _)| *cell))?;
     let baseline = values(&mut pairs.iter().map(|(_, baseline)| *baseline));
@@ -336,11 +340,15 @@ fn trusted(reader: &Reader<'_>, trust: &Trust, notices: &Notices) -> (String, St
     let decided = latency.iter().filter(|row| row.is_judged() && !row.verdict.is_open()).count();
     let lead = match trust.state {
         _ if results.measured.quick => "A first impression",
+        Some(ControlOutcome::Passed) if decided > 0 && notices.condition.is_some() => {
+            "The verdicts hold under background load"
+        }
         Some(ControlOutcome::Passed) if decided > 0 => "The verdicts hold",
         Some(ControlOutcome::Passed) => "The measurement was checked",
         Some(ControlOutcome::Failed) => "Nothing is claimed",
         Some(ControlOutcome::Biased) => "With caution",
-        Some(ControlOutcome::Undecided | ControlOutcome::TooFewBlocks) | None => "Not checked",
+        Some(ControlOutcome::Undecided | ControlOutcome::TooFewBlocks) => "Not confirmed",
+        None => "Not checked",
     };
     let counted = (!latency.is_empty()).then(|| {
         format!(
@@ -349,9 +357,12 @@ fn trusted(reader: &Reader<'_>, trust: &Trust, notices: &Notices) -> (String, St
             if latency.len() == 1 { "is" } else { "are" }
         )
     });
-    let control = trust.state.map(|state| match (state, &results.rules.baseline) {
-        (ControlOutcome::Passed, Some(baseline)) => format!("{baseline} against itself is equal"),
-        (ControlOutcome::Failed, Some(baseline)) => format!("{baseline} against itself differed"),
+    // A control is of one cell, and says nothing of another one.
+    let control = trust.state.map(|state| match (state, results.controls.as_slice()) {
+        (ControlOutcome::Passed, [only]) => format!("{} against itself is equivalent", reader.short_path(only.cell)),
+        (ControlOutcome::Passed, several) => {
+            format!("All {} are equivalent", count(several.len() as u64, "A/A comparison"))
+        }
         _ => capitalized(&trust.control),
     });
     let control =

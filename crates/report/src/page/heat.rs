@@ -77,7 +77,13 @@ pub(super) fn groups(reader: &Reader<'_>, found: &[AlikeRankings<'_>]) -> Vec<Su
         for (names, input) in alike.rankings.iter().zip(&alike.subjects) {
             let is_choice = alike.end == End::Decided;
             let ratio = match (is_choice, names.ranking.best.as_slice()) {
-                (true, [only]) => reader.cell(*only).and_then(|cell| reader.against(cell)).filter(|row| is_faster(row)),
+                // Only where that comparison is what decided: batches are ranked by items a second.
+                (true, [only]) => reader.cell(*only).and_then(|cell| reader.against(cell)).filter(|row| {
+                    let same = |other: &Comparison| {
+                        (other.cell, other.baseline, other.metric) == (row.cell, row.baseline, row.metric)
+                    };
+                    is_faster(row) && names.ranking.evidence.iter().any(same)
+                }),
                 _ => None,
             };
             let name = [alike.model.clone(), input_name(input)].into_iter().filter(|part| !part.is_empty());

@@ -31,11 +31,12 @@ impl<'a> NamedRanking<'a> {
         self.ranking.candidates.iter().find(|candidate| candidate.cell == id)
     }
 
-    /// A cell that is as good as this one and gave way to it by a further metric.
-    pub(super) fn tied_with(&self, id: CellId) -> Option<CellId> {
+    /// The baseline, where it is as good as this cell and gave way to it by a further metric.
+    pub(super) fn tied_baseline(&self, id: CellId) -> Option<CellId> {
+        let is_baseline = |id: CellId| self.reader.cell(id).is_some_and(|cell| self.reader.results.is_baseline(cell));
         let mut candidates = self.ranking.candidates.iter();
         candidates.find_map(|candidate| match candidate.standing {
-            Standing::Tied { other, .. } if other == id => Some(candidate.cell),
+            Standing::Tied { other, .. } if other == id && is_baseline(candidate.cell) => Some(candidate.cell),
             _ => None,
         })
     }

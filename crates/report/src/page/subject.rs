@@ -95,6 +95,8 @@ pub struct SpeedupRow {
     pub at: f64,
     /// Where its interval is; `None` without one.
     pub bar: Option<Span>,
-    /// The words stand left of the mark, where there is more room.
+    /// Where its words are, in percent of the axis.
+    pub words_at: f64,
+    /// The words end there, and do not begin.
     pub is_left: bool,
 }

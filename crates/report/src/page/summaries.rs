@@ -48,14 +48,17 @@ fn real(reader: &Reader<'_>, trust: &Trust) -> String {
     let decided = rows.iter().filter(is_decided).count();
     let all = count(rows.len() as u64, "verdict");
     let counted = match decided {
+        0 if rows.len() == 1 => "the verdict is undecided".to_owned(),
         0 => format!("none of {all} is decided"),
         some if some == rows.len() && some == 1 => "the verdict is decided".to_owned(),
         some if some == rows.len() => format!("all {all} are decided"),
         some => format!("{some} of {all} are decided"),
     };
+    let differences = rows.iter().filter(|row| row.is_judged() && row.verdict.is_difference()).count();
     let lead = match (trust.state, decided) {
         (Some(ControlOutcome::Failed), _) => "Nothing is claimed.",
         (_, 0) => "Not shown.",
+        _ if differences == 0 => "No difference is claimed.",
         (Some(ControlOutcome::Passed), some) if some == rows.len() => "Yes.",
         (Some(ControlOutcome::Passed), _) => "Partly.",
         _ => "Not checked.",
@@ -80,7 +83,9 @@ fn costs(reader: &Reader<'_>) -> String {
         let cell = reader.cell(*claim.cells.first()?)?;
         Some(format!("{} of {}", cell.names.variant(), cell.names.model()))
     }));
+    let is_measured = results.cells.iter().any(|cell| !cell.scores().is_empty());
     let accuracy = match (known.is_empty(), less.as_slice()) {
+        (true, _) if is_measured => "accuracy was measured, without a reference to compare it with".to_owned(),
         (true, _) => "accuracy was not measured".to_owned(),
         (false, []) => "no variant is shown to be less accurate".to_owned(),
         (false, some) => format!("{} {} less accurate", list(some), if some.len() == 1 { "is" } else { "are" }),
@@ -89,8 +94,8 @@ fn costs(reader: &Reader<'_>) -> String {
     let worse = memory.iter().filter(|verdict| verdict.is_regression()).count();
     let memory = match (memory.len(), worse) {
         (0, _) => None,
-        (_, 0) => Some("none takes more memory by the margin".to_owned()),
-        (all, some) => Some(format!("{some} of {all} take more memory")),
+        (_, 0) => Some("none is shown to take more peak memory".to_owned()),
+        (all, some) => Some(format!("{some} of {all} take more peak memory")),
     };
     let differ = results.cells.iter().filter(|cell| cell.outputs_differ()).count() as u64;
     let outputs = (differ > 0).then(|| format!("outputs of {} differ beyond the limits", count(differ, "cell")));
@@ -101,13 +106,10 @@ fn costs(reader: &Reader<'_>) -> String {
 fn quiet(notices: &Notices) -> String {
     let warnings = notices.warnings.len() as u64;
     let cause = notices.cause.as_ref().map(|cause| format!("Not quite. {}.", capitalized(cause)));
-    let lead = cause.unwrap_or_else(|| "Nothing unusual.".to_owned());
-    match warnings {
-        0 => lead,
-        some => format!(
-            "{lead} {} with {} meaning.",
-            capitalized(&count(some, "warning")),
-            if some == 1 { "its" } else { "their" }
-        ),
+    match (cause, warnings) {
+        (None, 0) => "Nothing unusual was seen.".to_owned(),
+        (None, some) => format!("Nothing disturbed the runs from outside; {}.", count(some, "warning code")),
+        (Some(cause), 0) => cause,
+        (Some(cause), some) => format!("{cause} {}.", capitalized(&count(some, "warning code"))),
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of one node: half precision, float32, or whatever the nodes around it have.
+//! What becomes of one node: half precision, float32, or the type of the nodes around it.
 
 use super::kernels;
 use super::value::{Growth, Reads, Source, Value, WORTH_A_CAST, constant};

@@ -7,7 +7,7 @@ use crate::summary::{CellSummary, Summary};
 use base::code::Code;
 use base::metric::{LARGEST_RATE, LATENCY, Metric, MetricReference, PEAK_RSS};
 use base::privacy::without_home;
-use base::wording::{count, list, some};
+use base::wording::{count, distinct, grouped, list, some};
 use experiment::{Device, LowerPrecision, Model, Precision, Provider};
 use plan::Cell;
 use record::{CellFidelity, Manifest, ModelFile, VariantOrigin};
@@ -30,6 +30,7 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks.extend(never_reported(manifest, summary));
     remarks.extend(of_stored(manifest));
     remarks.extend(of_conversions(manifest));
+    remarks.extend(calibrated_on_scored(manifest, summary));
     remarks.extend(unverified(manifest, summary));
     remarks.extend(depends_on_load(manifest, summary));
     remarks.extend(unseen_peaks(manifest, summary));
@@ -265,6 +266,34 @@ fn random_calibration(manifest: &Manifest, summary: &Summary) -> Option<String> 
             list(&names)
         )
     })
+}
+
+/// Variants whose accuracy is measured on items that their scales were calibrated on, too.
+fn calibrated_on_scored(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+    let found = cells(manifest, summary).filter_map(|(cell, summary)| {
+        summary.accuracy.first()?;
+        let data = manifest.datasets.get(cell.model().index())?.as_ref()?;
+        let scored = data.items;
+        let of_data = |origin: &VariantOrigin| match origin {
+            VariantOrigin::Converted { recipe, .. } => {
+                recipe.calibrated_on_file().filter(|(_, hash)| *hash == data.sha256).map(|(items, _)| items)
+            }
+            VariantOrigin::Own { .. } => None,
+        };
+        let items = origins(manifest, cell).find_map(of_data)?.min(scored);
+        let name = format!("{} of {}", manifest.plan.name(cell.variant())?, manifest.plan.name(cell.model())?);
+        Some(((items, scored), name))
+    });
+    let sentence = |((items, scored), names): ((u64, u64), Vec<String>)| {
+        let names = distinct(names);
+        let (was, its) = if names.len() == 1 { ("was", "its") } else { ("were", "their") };
+        let which = if items == scored { format!("all {scored}") } else { format!("{items} of the {scored}") };
+        format!(
+            "{} {was} calibrated on {which} items that {its} accuracy is measured on: on other items it may be lower.",
+            list(&some(names.into_iter(), 4))
+        )
+    };
+    grouped(found).into_iter().map(sentence).collect()
 }
 
 /// Variants in int8 whose outputs differ on a processor whose products of 8 bits saturate.

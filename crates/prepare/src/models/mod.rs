@@ -16,4 +16,4 @@ mod recipe;
 pub use cache::{CacheError, Entry, Made, nothing_to_convert};
 pub use observed::Ranges;
 pub use obtain::{ObtainError, Progress, network_file, obtain};
-pub use recipe::{Recipe, random_items};
+pub use recipe::{Recipe, first_items, random_items};

@@ -114,6 +114,16 @@ impl Recipe {
 /// What stands between a number and a seed where random items were observed.
 const RANDOM_ITEMS: &str = " random items, seed ";
 
+/// What stands around the number of items, and before the hash, where items of a file were observed.
+const FIRST_ITEMS: &str = "the first ";
+const OF_FILE: &str = " items of ";
+const SHA256: &str = " (SHA-256 ";
+
+/// The name of a file's items that activations are observed on, as the cache and the report have it.
+pub fn first_items(items: u64, path: &str, sha256: &str) -> String {
+    format!("{FIRST_ITEMS}{items}{OF_FILE}{path}{SHA256}{sha256})")
+}
+
 /// The name of random data that activations are observed on, as the cache and the report have it.
 pub fn random_items(items: u64, seed: u64, input: &str) -> String {
     format!("{items}{RANDOM_ITEMS}{seed}, {input}")
@@ -126,6 +136,14 @@ impl Recipe {
         let Recipe::Int8Static { data, .. } = self else { return None };
         let doubt = if self.is_calibrated_at_random() { format!("; {ACCURACY_NOT_MEASURED}") } else { String::new() };
         Some(format!("calibrated on {}{doubt}", data.trim_end_matches(", ")))
+    }
+
+    /// How many items of which file activations were observed on: the file by its SHA-256.
+    pub fn calibrated_on_file(&self) -> Option<(u64, &str)> {
+        let Recipe::Int8Static { data, .. } = self else { return None };
+        let (items, file) = data.strip_prefix(FIRST_ITEMS)?.split_once(OF_FILE)?;
+        let (_, hash) = file.trim_end_matches(')').rsplit_once(SHA256)?;
+        Some((items.parse().ok()?, hash))
     }
 
     /// Whether weights take all eight bits.
@@ -166,7 +184,20 @@ mod tests {
             said("calibrated on 8 random items, seed 42, input b1 of m; accuracy not measured")
         );
         assert_eq!(on(&random_items(8, 42, "")), said("calibrated on 8 random items, seed 42; accuracy not measured"));
-        let real = "the first 8 items of 8 random items, seed 1.npz (SHA-256 ab)";
-        assert_eq!(on(real), Some(format!("calibrated on {real}")));
+        let real = first_items(8, "8 random items, seed 1.npz", "ab");
+        assert_eq!(on(&real), Some(format!("calibrated on {real}")));
+    }
+
+    #[test]
+    fn the_file_whose_items_calibrated_is_known_by_its_hash() {
+        let of = |data: &str| {
+            let data = data.to_owned();
+            let recipe =
+                Recipe::Int8Static { keep: Vec::new(), reduce_range: false, calibration: Calibration::default(), data };
+            recipe.calibrated_on_file().map(|(items, hash)| (items, hash.to_owned()))
+        };
+        assert_eq!(of(&first_items(128, "a (SHA-256 x) items of b.npz", "ab")), Some((128, "ab".to_owned())));
+        assert_eq!(of(&random_items(8, 42, "input b1 of m")), None);
+        assert_eq!(of(""), None);
     }
 }

@@ -14,7 +14,7 @@ use crate::run::runner::{self, Runner};
 use base::quantity::Nanos;
 use experiment::{Calibration, Values};
 use plan::Cell;
-use prepare::models::{Ranges, Recipe, random_items};
+use prepare::models::{Ranges, Recipe, first_items, random_items};
 use record::DatasetFile;
 use worker::Data;
 use worker::backend::inputs::sets_within_limit;
@@ -83,7 +83,7 @@ pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
     let coordinates = job.plan().coordinates(cell);
     if let Some((data, known)) = data_of(job, cell) {
         let items = wanted_items(job, cell).min(data.fitted.items);
-        return format!("the first {items} items of {} (SHA-256 {})", known.path, known.sha256);
+        return first_items(items, &known.path, &known.sha256);
     }
     let (seed, input) = (job.plan().seed, job.input(cell));
     let sets = random_inputs(job, cell).1;

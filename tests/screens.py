@@ -4,7 +4,7 @@
     python3 tests/screens.py target/release/perfrun docs/screens --quickstart
 
 The first runs tests/fixtures/specs/screens.yaml on the mock backend, quiet and busy, in a terminal of 80 columns, and
-takes pictures of both screens, of report.md as GitHub renders it, and of report.html at three widths, light and dark.
+takes pictures of both screens and of report.md as GitHub renders it; those of report.html are tests/pages/pages.mjs's.
 The second runs experiments/quickstart.yaml, for a minute or two, and makes the two pictures of README: terminal.png
 and report.png. Needs `script` (util-linux), git, Chromium, and the Python packages markdown-it-py, pillow and pyte.
 tests/it/screens.rs checks the texts.
@@ -71,12 +71,11 @@ def terminal(shown: pyte.Screen, typed: str, target: pathlib.Path) -> None:
         picture(page, target, width, height)
 
 
-def picture(page: pathlib.Path, target: pathlib.Path, width: int, height: int, dark: bool = False) -> None:
+def picture(page: pathlib.Path, target: pathlib.Path, width: int, height: int) -> None:
     """A screenshot of the upper part of a page, with two pixels a point and at most 64 colours, to keep it below 200 kB."""
-    options = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else []
     subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
-         *options, f"--window-size={width},{height}", f"--screenshot={target}", page.as_uri()],
+         f"--window-size={width},{height}", f"--screenshot={target}", page.as_uri()],
         capture_output=True, check=True,
     )
     colours = Image.open(target).convert("RGB")
@@ -116,10 +115,6 @@ def screens(perfrun: pathlib.Path, out: pathlib.Path) -> None:
             page = report / "github.html"
             page.write_text(GITHUB % rendered)
             picture(page, out / "report-md.png", 1012, 1100)
-            for width, height in [(390, 1500), (768, 1500), (1280, 1500)]:
-                for dark in [False, True]:
-                    shade = "dark" if dark else "light"
-                    picture(report / "report.html", out / f"report-{width}-{shade}.png", width, height, dark)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 //! What a terminal of 80 columns and 24 lines shows at the end of a run, on a quiet machine and on a busy one.
 //!
-//! `tests/screens.py` makes images of the same runs and of their pages.
+//! `tests/screens.py` makes images of the same runs and of their report.md.
 
 use std::process::Command;
 

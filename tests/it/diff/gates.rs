@@ -56,6 +56,20 @@ fn three_outcomes_are_said_alike_everywhere() {
     }
 }
 
+/// The newer side does other work, however fast it is.
+#[test]
+fn a_gate_does_not_pass_where_outputs_keep_their_limits_no_longer() {
+    let repository = Repository::new(&spec("0.2%", ""));
+    repository.git(&["tag", "before"]);
+    let text = repository.0.read("experiments/x.yaml");
+    repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.4, differ: 60%"));
+    repository.commit("another");
+    let (headline, gate, _, code) = outcome(&repository, &["before...HEAD", "--remeasure"]);
+    let page = repository.0.read("out/diff.md");
+    assert!(page.contains("not judged: its outputs keep their limits no longer"), "{page}");
+    assert!(gate != json!("passed") && !page.contains("faster") && code != 0, "{headline}: {gate}, {code}");
+}
+
 /// A change that may be better by any amount, but no worse than is allowed, passes.
 #[test]
 fn what_is_better_by_an_unknown_amount_passes() {

@@ -319,9 +319,14 @@ fn judged_rows(
     let why_not = sides.why_not(from, to, unchanged);
     // What only the newer side has is no row that could be worse.
     rows.retain(|row| row.baseline.is_some());
+    let differs = to.outputs_differ() && !from.outputs_differ();
     for row in &mut rows {
         match &why_not {
             Some(reason) => row.reason = reason.clone(),
+            // A score says how far they are off.
+            None if differs && !row.metric.metric.is_constant() => {
+                row.reason = Reason::Withheld { why: Withheld::OutputsDiffer };
+            }
             None => judged(sides, (from, to), row, unchanged, is_quick),
         }
     }

@@ -100,28 +100,33 @@ impl Grid {
     }
 
     fn width(&self) -> usize {
-        self.widths().iter().map(|width| width + GAP.len()).sum()
+        total(&self.widths())
     }
 
     /// Headings, if there are any, and rows.
     fn lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths();
+        let is_wide = total(&widths) > width;
         let heads: Vec<TableCell> = self.columns.iter().map(|column| column.title.clone().into()).collect();
         let heads = Some(&heads).filter(|heads| heads.iter().any(|head| !head.text.is_empty()));
-        heads.into_iter().chain(&self.rows).flat_map(|row| self.row(row, &widths, width)).collect()
+        heads.into_iter().chain(&self.rows).flat_map(|row| self.row(row, &widths, width, is_wide)).collect()
     }
 
-    fn row(&self, row: &[TableCell], widths: &[usize], width: usize) -> Vec<String> {
+    fn row(&self, row: &[TableCell], widths: &[usize], width: usize, is_wide: bool) -> Vec<String> {
         let columns = row.iter().zip(&self.columns).zip(widths);
         let mut texts = columns.map(|((cell, column), width)| padded(cell, *width, column.is_numeric));
         match (row.split_last(), self.columns.last()) {
-            (Some((last, rest)), Some(column)) if !column.is_numeric && self.width() > width => {
+            (Some((last, rest)), Some(column)) if is_wide && !column.is_numeric => {
                 let line: String = texts.by_ref().take(rest.len()).map(|text| text + GAP).collect();
-                with_last(line, last, widths[..rest.len()].iter().map(|width| width + GAP.len()).sum(), width)
+                with_last(line, last, total(&widths[..rest.len()]), width)
             }
             _ => fitted(&texts.collect::<Vec<_>>().join(GAP), width),
         }
     }
+}
+
+fn total(widths: &[usize]) -> usize {
+    widths.iter().map(|width| width + GAP.len()).sum()
 }
 
 /// What stands between two columns.

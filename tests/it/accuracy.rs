@@ -88,7 +88,7 @@ fn labels_give_accuracy_beside_speed() {
     let change = known[2].scores[0].change.unwrap();
     assert!(change.lost > Some(20) && change.p < 1e-4, "{change:?}");
     let report = project.page("reports/x");
-    for text in ["\nAccuracy\n", "Data: d.npz (200 items", "McNemar", "90.0 % [85.1, 93.4]"] {
+    for text in ["\nAccuracy\n", "Data: d.npz (200 items", "90.0 % [85.1, 93.4]"] {
         assert!(report.contains(text), "{text} is missing:\n{report}");
     }
     let record = project.record_folder("x");
@@ -279,7 +279,7 @@ fn a_score_of_each_item_has_an_interval_and_is_compared_item_by_item() {
     project.run(&["report", "reports/x"]).expect_code(0);
     let page = project.page("reports/x");
     assert!(
-        page.contains("-2.5 dB") && page.contains("55.0 %") && page.contains("as the `score` command prints it"),
+        page.contains("−2.5 dB") && page.contains("55.0 %") && page.contains("as the `score` command prints it"),
         "{page}"
     );
 }

@@ -130,16 +130,16 @@ fn a_resumed_record_comes_to_the_same() {
 fn the_report_says_what_each_group_took_and_why() {
     let (project, record) = whole();
     let report = project.page("reports/x");
-    assert!(report.contains("with an interval at 99.7 to 98.3 %"), "{report}");
+    assert!(report.contains(", interval at 99.7 to 98.3 %"), "{report}");
     assert!(report.contains("interim analyses after 8, 12, 16, 24 and 32"), "{report}");
     assert!(report.contains(" of 6 groups decided after "), "{report}");
     let least = (0..record.manifest.plan.cells.len()).map(|cell| blocks(&record, cell)).min().unwrap();
-    assert!(report.contains(&format!("12 cells x {least} to ")), "{report}");
+    assert!(report.contains(&format!("Trimmed mean (25 %) of {least} to ")), "{report}");
     // A number of runs is one look, and says nothing of need.
     let fixed = project.run(&["x.yaml", "--set", "runs=8", "--output", "fixed"]);
     fixed.expect_code(0);
     let report = project.page("fixed");
-    assert!(report.contains("with an interval at 95 %") && !report.contains("by need"), "{report}");
+    assert!(report.contains("common blocks, interval at 95 %") && !report.contains("by need"), "{report}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
     assert!(!cell(&results, "cpu").metrics.contains_key("fallback_ratio"));
     assert_eq!(results.provenance.frame["boundary"], "device");
     let report = project.page("reports/x");
-    assert!(report.contains("On webgpu inputs were on the device before the clock started"), "{report}");
+    assert!(report.contains("On webgpu inputs were on the device, and the copy of outputs"), "{report}");
 }
 
 /// Six remainders of division, which WebGPU does not take, between two nodes that it does.

@@ -83,7 +83,7 @@ fn callers_share_sessions_and_littles_law_holds() {
         let little = cell["environment"]["little_ratio"][0].as_f64().unwrap();
         assert!((little - 1.0).abs() < 0.01, "{little}");
     }
-    assert!(project.read("reports/x/report.html").contains("Throughput over clients"));
+    assert!(project.read("reports/x/report.html").contains("Mean latency against throughput"));
 }
 
 #[test]

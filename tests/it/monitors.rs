@@ -39,9 +39,7 @@ fn a_gpu_that_does_what_it_should_raises_nothing() {
 
 #[test]
 fn heat_and_power_slow_a_gpu_down_and_the_report_says_which() {
-    for (slowed, cause) in
-        [("heat", "the GPU was throttled by heat"), ("power", "the GPU was throttled by its power limit")]
-    {
+    for (slowed, cause) in [("heat", "GPU was throttled by heat"), ("power", "GPU was throttled by its power limit")] {
         let (project, record) = measured(&format!("slowed: {slowed}"));
         assert_eq!(codes(&record), ["W_GPU_THROTTLED"], "{slowed}");
         let report = report(&project);
@@ -72,7 +70,7 @@ fn a_run_that_heat_slowed_down_is_taken_again_and_the_report_says_so() {
 fn a_clock_that_moves_is_told_and_a_lock_is_the_remedy() {
     let (project, record) = measured("clocks: [1500, 1400]");
     assert_eq!(codes(&record), ["W_GPU_CLOCKS"]);
-    assert!(report(&project).contains("the GPU's clock changed by 6.7 %"), "{}", report(&project));
+    assert!(report(&project).contains("GPU's clock changed by 6.7 %"), "{}", report(&project));
     let (_, record) = measured("clocks: [1500, 1426]");
     assert_eq!(codes(&record), [""; 0], "4.9 % is within the limit");
 }
@@ -80,8 +78,8 @@ fn a_clock_that_moves_is_told_and_a_lock_is_the_remedy() {
 #[test]
 fn others_on_a_gpu_are_told_by_their_memory_and_by_their_time() {
     for (mock, cause) in [
-        ("others_memory: 20%", "other processes held 20 % of the GPU's memory"),
-        ("others: 30%", "other processes used 30 % of the GPU"),
+        ("others_memory: 20%", "processes held 20 % of the GPU's memory"),
+        ("others: 30%", "processes used 30 % of the GPU"),
     ] {
         let (project, record) = measured(mock);
         assert_eq!(codes(&record), ["W_GPU_SHARED"], "{mock}");

@@ -59,7 +59,7 @@ fn the_parts_add_up_to_the_latency_and_to_the_difference() {
     let page = project.page("reports/x");
     for expected in [
         "Where does the time go?",
-        "| Conv, QLinearConv | 1 | -3.49",
+        "| Conv, QLinearConv | 1 | −3.49",
         "| runtime, outside nodes |",
         "fp32, longest nodes",
     ] {

@@ -83,7 +83,7 @@ fn pages_say_what_was_measured_and_what_changed() {
         "{index}"
     );
     let x = project.read("out/x/index.html");
-    assert!(x.contains("specification: variants.int8.mock.scale 0.5 -&gt; 0.7"), "{x}");
+    assert!(x.contains("0.5 → 0.7"), "{x}");
     assert!(x.contains("href=\"https://example.org/"), "{x}");
     // A figure for each cell, and each dot leads to its commit.
     assert_eq!(x.matches("<figure>").count(), 2);

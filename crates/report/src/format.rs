@@ -16,7 +16,9 @@ pub(crate) use comparison::{ratio_at_least, signed};
 pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
 pub(crate) use phrases::{better_word, is_speed, tone, verdict_word};
 
-pub(crate) use rounded::{WIDE, at_least, noise_floor, rounded_bytes, rounded_ratio, rounded_verdict};
+pub(crate) use rounded::{WIDE, at_least, noise_floor, ratio_alone, rounded_bytes, rounded_ratio, rounded_verdict};
+
+use std::collections::BTreeSet;
 
 use base::metric::Unit;
 use judge::results::LEAST_RUNS;
@@ -115,8 +117,8 @@ impl Column {
             estimates.into_iter().filter_map(|estimate| Decimals::of(estimate, scale)).collect();
         let fits = |decimals: i32| choices.iter().filter(|choice| choice.allows(decimals)).count();
         let wishes = |decimals: i32| choices.iter().filter(|choice| choice.preferred == decimals).count();
-        let candidates = choices.iter().flat_map(|choice| [choice.fewest, choice.most]);
-        let decimals = candidates.max_by_key(|decimals| (fits(*decimals), wishes(*decimals), -decimals));
+        let candidates: BTreeSet<i32> = choices.iter().flat_map(|choice| [choice.fewest, choice.most]).collect();
+        let decimals = candidates.into_iter().max_by_key(|decimals| (fits(*decimals), wishes(*decimals), -decimals));
         Column { scale, decimals }
     }
 

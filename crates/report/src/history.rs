@@ -56,6 +56,11 @@ fn words(history: &History, series: &Series, found: &Change) -> String {
     format!("{} in {}..{}", change(found.ratio - 1.0, None), name(found.after), name(found.at))
 }
 
+/// How a change is drawn.
+pub(crate) fn mark(change: &Change) -> &'static str {
+    if change.is_worse { "slower" } else { "faster" }
+}
+
 /// What cells are called: their names on the axes on which they differ, and that of their model.
 pub fn names(history: &History) -> Vec<String> {
     let axes = telling_axes(history.series.iter().map(|series| &series.names));
@@ -71,6 +76,8 @@ pub(crate) struct Newest<'a> {
     pub name: String,
     /// `+10 % in 8c41f02..9c02d7e`.
     pub words: String,
+    /// How it is drawn.
+    pub mark: &'static str,
 }
 
 /// The newest change of any cell.
@@ -80,7 +87,7 @@ pub(crate) fn newest_change(history: &History) -> Option<Newest<'_>> {
         series.changes.iter().map(move |change| (series.values[change.at].point, series, name.clone(), change))
     });
     let (point, series, name, change) = all.max_by_key(|(point, ..)| *point)?;
-    Some(Newest { point, series, name, words: words(history, series, change) })
+    Some(Newest { point, series, name, words: words(history, series, change), mark: mark(change) })
 }
 
 /// Eight heights; noise of a few percent looks flat.

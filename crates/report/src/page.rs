@@ -5,10 +5,13 @@
 //! arithmetic beyond choosing what to show.
 
 mod across;
+mod alone;
 mod answer;
+mod bars;
 mod bounds;
 mod cells;
 mod check;
+mod explained;
 mod facts;
 mod first;
 mod heat;
@@ -42,6 +45,7 @@ use judge::results::Results;
 
 pub(crate) use answer::Answer;
 pub use answer::AnswerRow;
+pub(crate) use bars::Bars;
 pub(crate) use cells::CellsTable;
 pub(super) use cells::absence;
 pub use cells::overview;
@@ -52,6 +56,7 @@ pub(crate) use judged::Against;
 pub use notices::{FailureView, Notices, WarningView};
 pub use outputs::lines as accuracy_lines;
 pub(crate) use reader::{Reader, name_among};
+pub(crate) use subject::{SpeedupAxis, SpeedupRow};
 pub(crate) use summaries::Summaries;
 pub use table::{Table, TableCell, TableColumn, TableRow, Tone};
 pub(crate) use test_cases::{TestCase, TestOutcome};
@@ -66,6 +71,9 @@ fn quick_look(results: &Results) -> String {
     let aim = if trust::is_look_at_models(results) { "to decide" } else { "to measure the specification as written" };
     format!("{QUICK_LOOK} {} {aim}.", trust::in_full(results))
 }
+
+/// A table of more rows is left to files that hold the same numbers.
+const MOST_ROWS: usize = 1000;
 
 /// A page.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -117,7 +125,7 @@ pub struct Page<'a> {
     pub against: BTreeMap<String, Against>,
     /// A test case for each cell and each goal.
     pub test_cases: Vec<TestCase>,
-    /// Paragraphs to paste into a paper.
+    /// How it was measured, as paragraphs: design, run, statistics.
     pub methods: Vec<String>,
     /// How to get a number again from the samples; `None` where there is none yet.
     pub check: Option<check::Check>,
@@ -142,12 +150,17 @@ pub struct Section {
     pub figure: Option<Figure>,
     /// The table.
     pub table: Table,
+    /// It has too many rows for a page.
+    pub is_long: bool,
+    /// What is drawn beside each row of it.
+    pub bars: Option<Bars>,
 }
 
 impl Section {
     fn new(part: &'static str, id: &str, title: &str, table: Table) -> Self {
         let (id, title) = (id.to_owned(), title.to_owned());
-        Section { part, id, title, caption: String::new(), figure: None, table }
+        let is_long = table.rows.len() > MOST_ROWS;
+        Section { part, id, title, caption: String::new(), figure: None, table, is_long, bars: None }
     }
 }
 
@@ -156,7 +169,7 @@ impl Section {
 pub struct Figures {
     /// All comparisons: one, or none where nothing is compared.
     pub speedup: Vec<Figure>,
-    /// Where the time of each group's cells goes; none where nothing was profiled.
+    /// The memory of each group's cells over their nodes; none where nothing is known of it.
     pub profile: Vec<Figure>,
     /// Items per second over the batch size; none where the batch is not varied.
     pub varied: Vec<Figure>,
@@ -177,10 +190,11 @@ impl<'a> Page<'a> {
         let mut sections = Vec::from_iter(across::section(reader, plots));
         sections.extend(judged::sections(reader));
         sections.extend(outputs::sections(reader));
-        sections.extend(profile::sections(reader));
+        sections.extend(explained::sections(reader));
         sections.extend(metrics::sections(reader));
         sections.extend(facts::sections(reader));
         let Conclusion { answer, goals, within, load, across, profile, trust, notices, .. } = Conclusion::of(reader);
+        let cells = cells::table(reader);
         Page {
             results,
             perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
@@ -188,7 +202,7 @@ impl<'a> Page<'a> {
             test_cases: test_cases::cases(reader),
             quick_look: results.measured.quick.then(|| quick_look(results)),
             summaries: summaries::summaries(reader, &trust, &notices, &profile),
-            first: first::first(reader, &answer::alike(reader), &trust, &notices),
+            first: first::first(reader, &trust, &notices, &plots.varied, &cells),
             answer,
             goals,
             within,
@@ -198,7 +212,7 @@ impl<'a> Page<'a> {
             facts: facts::facts(reader, &trust),
             trust,
             notices,
-            cells: cells::table(reader),
+            cells,
             in_short: methods::in_short(results),
             tables: pivots::pivots(reader),
             tradeoffs: tradeoffs::sections(reader, plots),
@@ -257,7 +271,7 @@ impl Conclusion {
             within: bounds::within(reader),
             load: load::lines(reader),
             across: across::lines(reader.results),
-            profile: profile::lines(reader),
+            profile: explained::lines(reader),
             trust: Trust::of(reader),
             notices: notices::notices(reader),
         }

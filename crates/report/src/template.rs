@@ -25,10 +25,11 @@ const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
 /// What templates include in addition to each other, embedded in the program.
-const PARTS: [(&str, &str); 14] = [
+const PARTS: [(&str, &str); 15] = [
     ("first.html.j2", include_str!("templates/first.html.j2")),
     ("report.css", include_str!("templates/report.css")),
-    ("sort.js", include_str!("templates/sort.js")),
+    ("page.js", include_str!("templates/page.js")),
+    ("filter.js", include_str!("templates/filter.js")),
     ("parts.md.j2", include_str!("templates/parts.md.j2")),
     ("parts.html.j2", include_str!("templates/parts.html.j2")),
     ("cases.xml.j2", include_str!("templates/cases.xml.j2")),

@@ -307,9 +307,9 @@ codes! {
         remedy: "Nothing if it happens once; otherwise look for what the two sides do not share.",
     }
     BimodalRuns, "W_BIMODAL_RUNS", Warn, [Cell, Stat] {
-        seen: "The medians of the runs fall into two groups, each of more than a quarter of them.",
-        effect: "The estimate lies between the groups, where no run is; the interval is wide.",
-        remedy: "Look at the distribution by run: a choice made once per process (algorithm, NUMA node, thread placement) is likely; pin it.",
+        seen: "The medians of the runs fall into two groups.",
+        effect: "The estimate lies between them, where no run is; the interval is wide.",
+        remedy: "A choice made once per process (algorithm, NUMA node, thread placement) is likely: pin it.",
         stat: format!(
             "the runs disagree: their medians fall into groups, or lie more than {} apart",
             percent(RUNS_APART - 1.0),

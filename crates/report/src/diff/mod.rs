@@ -2,11 +2,12 @@
 //!
 //! Input: a [`Diff`]. Output: a [`Page`]. Deliberately absent: markup, and anything that the diff does not say.
 
+mod answer;
 mod facts;
+mod figure;
 mod junit;
 mod limit;
 mod order;
-mod plot;
 mod reason;
 mod reproduction;
 mod summary;
@@ -15,11 +16,13 @@ mod tables;
 use serde::Serialize;
 
 use crate::format::count;
-use crate::page::{Figure, Table};
+use crate::page::Table;
 use crate::{ReportError, fill_template};
 use base::printable::printable_line;
 use judge::diff::{Changes, Diff, Gated, Row};
 
+pub use answer::Answer;
+pub use figure::{Figure, FigureRow};
 pub use junit::{Experiments, junit};
 pub use reproduction::ReproductionPage;
 
@@ -33,7 +36,9 @@ pub struct Page {
     pub experiment: String,
     /// Both sides: `8c41f02`, `9c02d7e`.
     pub sides: [String; 2],
-    /// The heading: `gate fell. 1 slower, 1 faster, 3 equivalent`.
+    /// What is seen first on a page.
+    pub answer: Answer,
+    /// The heading: `gate failed. 1 slower, 1 faster, 3 equivalent`.
     pub headline: String,
     /// What decides, worst first: a lead and what follows it.
     pub sentences: Vec<Sentence>,
@@ -53,12 +58,10 @@ pub struct Page {
     pub rest: Option<Folded>,
     /// Cells with the same bytes and settings on both sides: `6 unchanged`.
     pub unchanged: Option<Folded>,
-    /// The change of each cell's latency; nothing where none was judged.
-    pub plot: Option<Figure>,
     /// Speed-ups against each side's own baseline, where rows could not be compared.
     pub claims: Option<Table>,
-    /// How it was judged, and how to repeat it.
-    pub method: Vec<String>,
+    /// How it was judged.
+    pub method: String,
     /// The command that repeats it.
     pub command: String,
 }
@@ -110,20 +113,21 @@ impl Page {
             let table = || tables::rows(diff, rows);
             (!rows.is_empty()).then(|| Folded { title: summary::counted(rows), table: table(), left_out: 0 })
         };
+        let (all, changed, profile) = (shown.all(), facts::subject(&diff.changes), summary::operators(diff));
         let mut page = Page {
+            answer: Answer::of(diff, &all, &changed, &profile),
             experiment: diff.experiment.clone(),
             sides: [diff.baseline.name.clone(), diff.candidate.name.clone()],
-            headline: summary::headline(diff, &shown.all()),
+            headline: summary::headline(diff, &all),
             sentences: summary::sentences(diff),
-            changed: facts::subject(&diff.changes),
-            profile: summary::operators(diff),
+            changed,
+            profile,
             notices: summary::notices(diff),
             failures: summary::failures(diff),
             sessions: summary::sessions(diff),
             first: tables::rows(diff, &shown.first),
             rest: folded(&shown.rest),
             unchanged: folded(&shown.unchanged),
-            plot: plot::draw(diff),
             claims: diff.has_incomparable_rows().then(|| tables::claims(diff)).flatten(),
             method: summary::method(diff),
             command: command.to_owned(),
@@ -144,13 +148,13 @@ impl Page {
             let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells).map(|cell| &mut cell.text);
             titles.chain(cells).collect::<Vec<_>>()
         });
-        let lines = [&mut self.changed, &mut self.profile, &mut self.notices, &mut self.method].into_iter().flatten();
-        let single = [&mut self.experiment, &mut self.headline, &mut self.command];
+        let lines = [&mut self.changed, &mut self.profile, &mut self.notices].into_iter().flatten();
+        let single = [&mut self.experiment, &mut self.headline, &mut self.method, &mut self.command];
         let single = single.into_iter().chain(&mut self.sides);
-        single.chain(sentences).chain(titles).chain(cells).chain(lines)
+        single.chain(sentences).chain(titles).chain(cells).chain(lines).chain(self.answer.texts())
     }
 
-    /// The page as HTML with its plots.
+    /// The page as HTML.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use crate::cause::under_background_load;
 use crate::format::{self, count, difference, list, measured, percent, verdict_word};
 use base::metric::{CPU_TIME, Difference, LATENCY, MetricReference, Unit};
 use base::printable::{last_lines, printable_line};
-use base::wording::{capitalized, grouped, some};
+use base::wording::{grouped, some};
 use judge::diff::{Diff, DiffOptions, GateOutcome, Held, Reason, Row, SideFailure, SideSeen};
 use judge::results::OperatorDifference;
 use plan::CellId;
@@ -314,16 +314,7 @@ pub(super) fn sessions(diff: &Diff) -> Option<String> {
 }
 
 /// How it was judged.
-pub(super) fn method(diff: &Diff) -> Vec<String> {
-    let together = diff.blocks.map(|blocks| {
-        let grade = diff.candidate.grade.map_or(String::new(), |grade| format!(", grade {}", grade.letter()));
-        let control = diff.controls.iter().map(|outcome| format!(" Control: {}.", outcome.name())).collect::<String>();
-        let blocks = count(blocks as u64, "block");
-        format!("Measured side by side: at most {blocks} on {}{grade}.{control}", diff.candidate.machine)
-    });
-    let apart = sessions(diff).map(|words| {
-        format!("Measured apart: {} and {}. {}.", side(&diff.baseline), side(&diff.candidate), capitalized(&words))
-    });
+pub(super) fn method(diff: &Diff) -> String {
     let gated = match diff.gate.as_ref().map_or(0, |gate| gate.together) {
         0 | 1 => String::new(),
         rows => {
@@ -338,12 +329,5 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
         }
     };
     let what = if diff.blocks.is_some() { "the log ratios of the blocks" } else { "each side's runs" };
-    let verdicts = format!("Verdicts are by intervals of the 25 % trimmed mean of {what}{gated}.");
-    together.into_iter().chain(apart).chain([verdicts]).collect()
-}
-
-fn side(side: &SideSeen) -> String {
-    let when = side.measured.as_deref().and_then(|time| time.get(..10)).unwrap_or("date unknown");
-    let grade = side.grade.map_or("no grade".to_owned(), |grade| format!("grade {}", grade.letter()));
-    format!("{} ({when}, {}, {grade})", side.name, side.machine)
+    format!("Verdicts are by intervals of the 25 % trimmed mean of {what}{gated}.")
 }

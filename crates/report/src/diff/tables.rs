@@ -6,7 +6,7 @@ use crate::page::{Table, TableCell, TableColumn, TableRow};
 use base::metric::Unit;
 use experiment::{Axis, AxisMap, telling_axes};
 use judge::diff::rows::Row;
-use judge::diff::{Change, Claim, Diff};
+use judge::diff::{Change, Claim, Diff, Reason};
 use judge::results::interval;
 
 /// What cells are called: their names on the axes on which they differ, and that of their model.
@@ -52,11 +52,16 @@ pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
                 value(before, row.baseline.map(|estimated| estimated.value)),
                 value(after, row.candidate.map(|estimated| estimated.value)),
                 row.change.map_or_else(TableCell::nothing, |it| TableCell::number(change(it), it.value)),
-                TableCell::text(reason::verdict(row)),
+                TableCell::text(reason::verdict(row)).marked(mark(row)),
             ],
         }
     };
     Table { columns: columns.into(), rows: shown.iter().map(line).collect(), notes: Vec::new() }
+}
+
+/// What did not change claims nothing.
+fn mark(row: &Row) -> Option<&'static str> {
+    row.verdict.filter(|_| row.reason != Reason::Unchanged).map(format::tone)
 }
 
 /// Both values in one unit.

@@ -52,6 +52,15 @@ pub(crate) fn rounded_ratio(value: f64, interval: Option<Interval>) -> String {
     format!("{}x", more().unwrap_or_else(|| text(first)))
 }
 
+/// The same without the interval, where that stands elsewhere; what is no difference to two decimals.
+pub(crate) fn ratio_alone(row: &Comparison) -> String {
+    if !row.verdict.is_difference() {
+        return ratio(row.ratio, None);
+    }
+    let text = rounded_ratio(row.ratio, row.interval());
+    text.split_once(' ').map_or_else(|| text.clone(), |(value, _)| value.to_owned())
+}
+
 /// `2.3x faster`, `equivalent`, `undecided: quick look`.
 pub(crate) fn rounded_verdict(row: &Comparison) -> String {
     let word = verdict_of(row);

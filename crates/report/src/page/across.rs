@@ -2,7 +2,7 @@
 
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section};
-use crate::format::{p_value, ratio, speedup, verdict_word};
+use crate::format::{p_value, ratio, speedup, tone, verdict_word};
 use crate::plots::Plots;
 use base::wording::list;
 use judge::results::{AcrossMachines, Held, MeanRatio, Results};
@@ -17,13 +17,20 @@ const MOST_NAMED: usize = 2;
 
 /// A line for each comparison: `resnet50/b1/int8/cpu: faster on 3 of 4 machines, 1.31x or more; slower on laptop (without VNNI), 0.85x or less.`
 pub(super) fn lines(results: &Results) -> Vec<String> {
-    let line = |across: &AcrossMachines| {
-        let mut parts: Vec<String> = across.held.iter().map(|held| held_words(across, held)).collect();
-        let next = across.mean.and_then(|mean| Some((mean.next_low?, mean.next_high?)));
-        parts.extend(next.map(|(low, high)| format!("expect {low:.2}x to {high:.2}x on another machine like these")));
-        format!("{}: {}.", across.path, parts.join("; "))
-    };
     results.across.iter().take(MOST_LINES).map(line).collect()
+}
+
+/// What is compared, and what holds of it.
+pub(super) fn line(across: &AcrossMachines) -> String {
+    format!("{}: {}.", across.path, words(across))
+}
+
+/// `faster on 3 of 4 machines, 1.31x or more; slower on laptop (without VNNI), 0.85x or less`
+pub(super) fn words(across: &AcrossMachines) -> String {
+    let mut parts: Vec<String> = across.held.iter().map(|held| held_words(across, held)).collect();
+    let next = across.mean.and_then(|mean| Some((mean.next_low?, mean.next_high?)));
+    parts.extend(next.map(|(low, high)| format!("expect {low:.2}x to {high:.2}x on another machine like these")));
+    parts.join("; ")
 }
 
 /// What holds on which machines, with the bound that all of them keep.
@@ -74,7 +81,8 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
             let machine_of =
                 |id: CellId| reader.cell(id).and_then(|cell| experiment::Device::machine_in(cell.names.device()));
             let row = results.rows_across(across).find(|row| machine_of(row.cell) == Some(machine))?;
-            Some(TableCell::number(speedup(row), row.ratio))
+            let mark = row.is_judged().then(|| tone(row.verdict));
+            Some(TableCell::number(speedup(row), row.ratio).marked(mark))
         });
     }
     let note = format!(

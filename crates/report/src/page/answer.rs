@@ -10,12 +10,12 @@ use super::load::keeps;
 use super::ranking::{MOST_NAMED, NamedRanking, left_out};
 use super::said::{self, Part};
 use super::table::{Columns, TableCell, TableColumn};
-use super::{Reader, Table, bounds, outputs, profile};
+use super::{Reader, Table, bounds, explained, outputs};
 use crate::cause;
 use crate::format::{self, percent};
 use crate::mark::claimed;
 use base::metric::{Direction, LARGEST_RATE, MetricReference, PEAK_RSS, Unit};
-use base::wording::{capitalized, count, list};
+use base::wording::{capitalized, count, distinct, list};
 use experiment::Axis;
 use judge::results::{Cell, Choice, Claim, Kind, Ranking, Standing, Topic, Unfit, background_load};
 use plan::{CellId, SkipKind};
@@ -178,7 +178,7 @@ fn is_alone(reader: &Reader<'_>, ranking: &Ranking) -> bool {
 
 impl<'a> Reader<'a> {
     /// The ids of what the answer names.
-    pub(super) fn best(&self) -> HashSet<CellId> {
+    pub(crate) fn best(&self) -> HashSet<CellId> {
         let rankings = self.results.choice.iter().flat_map(|choice| choice.rankings.iter().enumerate());
         // Where the cells are not told apart, nothing is marked.
         let is_named = |number: usize, ranking: &Ranking| end(self, ranking, Topic::Answer(number)) == End::Decided;
@@ -243,8 +243,9 @@ impl<'a> AlikeRankings<'a> {
             self.subjects.iter().map(String::as_str).filter(|subject| !subject.is_empty()).collect();
         let names_subjects = !is_one && !subjects.is_empty();
         let has_several = Axis::ALL.into_iter().any(|axis| axis.is_always_told() && reader.has_several(axis));
-        let parts =
-            [has_several.then(|| self.model.clone()), names_subjects.then(|| list(&subjects))].into_iter().flatten();
+        let parts = [has_several.then(|| self.model.clone()), names_subjects.then(|| factored(&subjects))]
+            .into_iter()
+            .flatten();
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
@@ -304,7 +305,7 @@ impl<'a> AlikeRankings<'a> {
         let reason = match self.rankings.as_slice() {
             [names] => {
                 let deciding_row = names.deciding().filter(|row| row.verdict.is_improvement());
-                deciding_row.and_then(|row| profile::reason(reader, row.cell, row.baseline))
+                deciding_row.and_then(|row| explained::reason(reader, row.cell, row.baseline))
             }
             _ => None,
         };
@@ -441,4 +442,19 @@ fn costs_of(reader: &Reader<'_>, names: &NamedRanking<'_>, parts: &[Part], is_op
         Some([outputs, memory].into_iter().flatten().map(move |cost| format!("{name}{cost}")))
     };
     names.ranking.best.iter().take(MOST_NAMED).filter_map(costs_of_cell).flatten().collect()
+}
+
+/// `b1 and b8, cpu@epyc and cpu@xeon` of all four of them; else each by itself.
+fn factored(subjects: &[&str]) -> String {
+    let parts: Vec<Vec<&str>> = subjects.iter().map(|subject| subject.split(", ").collect()).collect();
+    let width = parts.first().map_or(0, Vec::len);
+    let columns: Vec<Vec<&str>> =
+        (0..width).map(|at| distinct(parts.iter().filter_map(|row| row.get(at).copied()))).collect();
+    let is_product = width > 1
+        && parts.iter().all(|row| row.len() == width)
+        && columns.iter().map(Vec::len).product::<usize>() == subjects.len();
+    if !is_product {
+        return list(subjects);
+    }
+    columns.iter().map(|column| list(column)).collect::<Vec<_>>().join(", ")
 }

@@ -27,6 +27,8 @@ pub struct CellsTable {
     pub columns: Vec<TableColumn>,
     /// Of the columns that name a row, how many name the group that it is compared in.
     pub shared: usize,
+    /// What names of a group are names of: `model`, `input`.
+    pub groups: Vec<String>,
     /// The rows, those that are compared next to each other.
     pub rows: Vec<CellsRow>,
 }
@@ -36,8 +38,8 @@ pub struct CellsTable {
 pub struct CellsRow {
     /// Path of the cell, the anchor of its row of every metric.
     pub path: String,
-    /// What it is compared in: `digits-cnn, batch 32`; empty where that is the same for all.
-    pub group: String,
+    /// What it is compared in: `digits-cnn`, `batch 32`; none where that is the same for all.
+    pub group: Vec<String>,
     /// What names it.
     pub names: Vec<String>,
     /// Its facts with their intervals; empty where there is nothing to say.
@@ -96,16 +98,16 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
     let first = || facts.iter().filter(|fact| fact.is_first);
     let best = reader.best();
     let shared = axes.iter().filter(|axis| !reader.results.compares(**axis)).count().min(axes.len() - 1);
+    let of_group = || axes[..shared].iter().filter(|axis| !axis.has_dimensions() || reader.has_several(**axis));
     let row = |(index, cell): (usize, &&Cell)| {
         let differs = cell.outputs_differ();
-        let of_group = axes[..shared].iter().filter(|axis| !axis.has_dimensions() || reader.has_several(**axis));
-        let of_group = of_group.map(|axis| match axis.has_dimensions() {
+        let group = of_group().map(|axis| match axis.has_dimensions() {
             true => input_name(&cell.names[*axis]),
             false => cell.names[*axis].clone(),
         });
         CellsRow {
             path: cell.path(),
-            group: of_group.collect::<Vec<_>>().join(", "),
+            group: group.collect(),
             names: axes.iter().map(|axis| cell.names[*axis].clone()).collect(),
             exact: first().map(|fact| fact.exact[index].clone()).collect(),
             rounded: first().map(|fact| fact.rounded[index].clone()).collect(),
@@ -118,6 +120,7 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
         caption: caption(reader, &shown.cells),
         columns: named.chain(first().map(headed)).collect(),
         shared,
+        groups: of_group().map(|axis| reader.results.method.word(*axis).to_owned()).collect(),
         rows: shown.cells.iter().enumerate().map(row).collect(),
     }
 }
@@ -404,10 +407,8 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
     let judged = results.unasked().find(|row| row.is_judged());
     if let (Some(baseline), Some(row)) = (&results.rules.baseline, judged) {
         let per_item = if reader.is_by_items() { " per item" } else { "" };
-        sentences.push(format!(
-            "The speed-up{per_item} against {baseline} has its interval, and the verdict a margin of {}. Bold: what the answer names.",
-            format::percent(row.margin)
-        ));
+        let margin = format::percent(row.margin);
+        sentences.push(format!("Speed-up{per_item} against {baseline}: margin {margin}. Bold: what the answer names."));
     }
     sentences.join(" ")
 }

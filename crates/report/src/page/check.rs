@@ -36,12 +36,8 @@ pub(super) fn check(reader: &Reader<'_>) -> Option<Check> {
         named.join(" AND ")
     );
     let number = Column::fit(metric::LATENCY.unit, [&estimate]).value_with_unit(&estimate);
-    let intro = format!(
-        "In the record's folder (.perfrun/records/{}/{}), DuckDB gives the latency of {} in nanoseconds, {number} above:",
-        results.experiment,
-        results.record,
-        reader.path(cell.id)
-    );
+    let intro =
+        format!("DuckDB, in .perfrun/records/{}/{}, for {}:", results.experiment, results.record, reader.path(cell.id));
     Some(Check { number, intro, query })
 }
 

@@ -16,9 +16,28 @@ use record::provenance::{self, Class};
 /// Digits of a hash that a reader compares; the whole one is in `results.json`.
 const SHORT_HASH: usize = 12;
 
-/// Facts with tables or sentences of their own.
-const TOLD_ELSEWHERE: [&str; 9] =
-    ["specification", "models", "commands", "files", "datasets", "inputs", "design", "cache", "input_sets"];
+/// Facts of the first screen, of other tables, and what only programs read, which `results.json` has.
+const TOLD_ELSEWHERE: [&str; 19] = [
+    "cpu",
+    "kernel",
+    "perfrun",
+    "timing",
+    "load",
+    "others_cpus",
+    "commit",
+    "specification",
+    "models",
+    "commands",
+    "files",
+    "datasets",
+    "inputs",
+    "design",
+    "cache",
+    "input_sets",
+    "peaks",
+    "bandwidths",
+    "launching",
+];
 
 /// A named value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -180,6 +199,7 @@ pub(super) fn with(reader: &Reader<'_>) -> String {
     }
     let runtime = runtimes(results).unwrap_or_else(|| "scripted latencies (mock backend), no model was run".to_owned());
     let devices = distinct(reader.shown().into_iter().map(|cell| cell.names.device()));
+    let devices = Some(list(&devices)).filter(|devices| !devices.is_empty());
     let design = match results.method.design {
         Design::Blocks => None,
         Design::Slices => Some("slices of resident workers"),
@@ -188,7 +208,7 @@ pub(super) fn with(reader: &Reader<'_>) -> String {
     };
     let caches = (results.method.cache == Cache::Cold).then_some("cold caches");
     let labels = [design, caches].map(|label| label.map(str::to_owned));
-    let parts = [Some(runtime), Some(list(&devices)), Some(threads(reader))].into_iter().chain(labels);
+    let parts = [Some(runtime), devices, Some(threads(reader))].into_iter().chain(labels);
     parts.flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -200,26 +220,17 @@ fn commands(results: &Results) -> String {
 /// Every stored fact, the disturbances, sessions and models.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     let results = reader.results;
-    let classes = [
-        (Class::Frame, "machine", "Machine and conditions"),
-        (Class::Subject, "runtime", "Runtime and files"),
-        (Class::Context, "context", "What may matter"),
-    ];
-    let mut sections: Vec<Section> = Vec::new();
-    for (class, id, title) in classes {
-        let mut pairs: Vec<(String, String)> = Vec::new();
-        for field in provenance::FIELDS.iter().filter(|field| field.class == class) {
-            if TOLD_ELSEWHERE.contains(&field.name) {
-                continue;
-            }
-            pairs.extend(fact(results, field.name).map(|value| (field.name.replace('_', " "), plain(value))));
-        }
-        if class == Class::Subject {
-            pairs.extend(origin(results));
-            pairs.extend(placement(results));
-        }
-        sections.push(Section::new("environment", id, title, pairs_table(pairs)));
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for class in [Class::Frame, Class::Subject, Class::Context] {
+        let shown = provenance::FIELDS.iter().filter(|field| field.class == class);
+        let stored = shown
+            .filter(|field| !TOLD_ELSEWHERE.contains(&field.name))
+            .filter_map(|field| Some((field.name.replace('_', " "), plain(fact(results, field.name)?))));
+        pairs.extend(stored.filter(|(_, value)| !value.is_empty()));
     }
+    pairs.extend(origin(results));
+    pairs.extend(placement(results));
+    let mut sections = vec![Section::new("environment", "machine", "Machine, runtime and files", pairs_table(pairs))];
     if !results.disturbances.is_empty() {
         sections.push(Section::new("environment", "disturbances", "During the runs", disturbances(reader)));
     }
@@ -256,11 +267,8 @@ fn plain(value: &Value) -> String {
 }
 
 fn origin(results: &Results) -> Vec<(String, String)> {
-    let mut facts = vec![("record".to_owned(), results.record.clone())];
-    let specification = |name: &str| of_specification(results, name).map(str::to_owned);
-    facts.extend(specification("path").map(|path| ("specification".to_owned(), path)));
-    facts.extend(specification("sha256").map(|hash| ("SHA-256 of the specification".to_owned(), hash)));
-    facts.push(("seed".to_owned(), results.rules.seed.to_string()));
+    let hash = of_specification(results, "sha256");
+    let mut facts = Vec::from_iter(hash.map(|hash| ("SHA-256 of the specification".to_owned(), hash.to_owned())));
     for (name, origin) in &results.measured.libraries {
         let of_name = if name.is_empty() { String::new() } else { format!(" of {name}") };
         facts.push((format!("library{of_name} found in"), origin.replace('`', "")));
@@ -340,14 +348,13 @@ fn models(results: &Results) -> Option<Table> {
     table.add(TableColumn::text("file"), |row| match (&row["path"], &row["origin"]) {
         (Value::String(path), _) => Some(TableCell::text(path)),
         (_, origin) if origin["path"].is_string() => text(&origin["path"]),
-        (_, origin) => {
-            origin["converter"].as_u64().map(|version| TableCell::text(format!("converted (version {version})")))
-        }
+        (_, origin) => origin["converter"].as_u64().map(|_| TableCell::text("converted")),
     });
     table.add(TableColumn::number("size"), |row| number(&row["bytes"], format::bytes));
     table.add_known(TableColumn::number("parameters"), |row| number(&row["parameters"], |number| number.to_string()));
     let macs = |row: &Value| row["costs"].as_object()?.values().find_map(|cost| cost["macs"].as_u64());
-    table.add_known(TableColumn::number("MACs"), |row| {
+    let meaning = "multiply-accumulates of one inference of the model as stored, at the first input: convolutions, matrix products, recurrent cells and attention";
+    table.add_known(TableColumn::number("MACs").meaning(meaning), |row| {
         macs(row).map(|macs| TableCell::number(format::magnitude(macs), macs as f64))
     });
     table.add(TableColumn::text("SHA-256"), |row| {
@@ -355,9 +362,7 @@ fn models(results: &Results) -> Option<Table> {
         Some(TableCell::text(hash.get(..SHORT_HASH).unwrap_or(hash)))
     });
     table.add_known(TableColumn::text("made by"), |row| text(&row["producer"]));
-    let note = "MACs are multiply-accumulates of one inference of the model as stored, at the first input: convolutions, matrix products, recurrent cells and attention.";
-    let has_macs = files.iter().any(|row| macs(row).is_some());
-    let mut made = table.table(has_macs.then(|| note.to_owned()).into_iter().collect());
+    let mut made = table.table(Vec::new());
     let problems = files.iter().filter(|row| row["problem"].is_string());
     made.notes.extend(
         problems

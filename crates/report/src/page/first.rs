@@ -7,20 +7,24 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::{AlikeRankings, End};
-use super::cells::input_name;
+use super::across;
+use super::answer::{self, AlikeRankings, End};
+use super::cells::{CellsTable, input_name};
 use super::heat::{self, Heat};
+use super::judged::OUTPUTS_DIFFER;
+use super::load::{self, LargestRate};
 use super::ranking::NamedRanking;
 use super::said::Part;
-use super::subject::{Span, SpeedupAxis, SpeedupGroup, SpeedupRow, Subject, Tick};
-use super::{Fact, Notices, Reader, Trust, facts, outputs};
-use crate::cause::conditional;
+use super::subject::{SpeedupAxis, SpeedupGroup, SpeedupRow, Subject, groups_of};
+use super::{Fact, Figure, Notices, Reader, Trust, alone, explained, facts, outputs};
+use crate::cause::{condition, conditional, under_background_load};
 use crate::format::{self, noise_floor, percent};
 use crate::mark::claimed;
 use crate::plots::RatioScale;
-use base::metric::{DEVICE_MEMORY, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS};
-use base::wording::{capitalized, count, distinct, list};
-use judge::results::{Cell, Comparison, ControlOutcome};
+use base::metric::{DEVICE_MEMORY, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS};
+use base::wording::{capitalized, count, distinct, grouped, list};
+use experiment::Axis;
+use judge::results::{AcrossMachines, Cell, Comparison, ControlOutcome, Results};
 use plan::CellId;
 use statistics::Verdict;
 
@@ -36,6 +40,10 @@ pub struct First {
     pub axis: Option<SpeedupAxis>,
     /// Every speed-up as a number, where there are too many subjects for a large line each.
     pub heat: Option<Heat>,
+    /// Latency over loads says more than speed-ups at each: `figures.varied` stands beside the answers.
+    pub is_of_load: bool,
+    /// At which rates each set of cells keeps the bound, and its knee; with such a figure alone.
+    pub load: Vec<Fact>,
     /// Whether to believe it, in a few words: `The verdicts hold`.
     pub trust: String,
     /// Why, in a sentence or two.
@@ -45,17 +53,31 @@ pub struct First {
 }
 
 /// The first screen of these results.
-pub(super) fn first(reader: &Reader<'_>, found: &[AlikeRankings<'_>], trust: &Trust, notices: &Notices) -> First {
+pub(super) fn first(
+    reader: &Reader<'_>,
+    trust: &Trust,
+    notices: &Notices,
+    varied: &[Figure],
+    cells: &CellsTable,
+) -> First {
+    let found = &answer::alike(reader)[..];
     let axis = Drawn::of(reader);
     let subject = |alike: &AlikeRankings<'_>| subject(reader, found, alike, axis.as_ref());
     let (trust, because) = trusted(reader, trust, notices);
-    let is_long = found.len() > MOST_SUBJECTS;
-    let best: Vec<CellId> =
-        found.iter().filter(|alike| alike.end == End::Decided).flat_map(AlikeRankings::best).collect();
+    let mut subjects: Vec<Subject> = found.iter().map(subject).collect();
+    subjects.sort_by_key(|subject| subject.groups.is_empty());
+    if reader.results.choice.is_none() {
+        subjects = alone::subjects(reader, MOST_SUBJECTS);
+    }
+    let figures = subjects.iter().filter(|subject| !subject.groups.is_empty()).count();
+    let is_long = figures.max(if axis.is_some() { subjects.len() / 2 } else { subjects.len() }) > MOST_SUBJECTS;
+    let is_of_load = !is_long && !varied.is_empty() && reader.results.cells.iter().any(|cell| cell.load.is_some());
     First {
-        subjects: if is_long { heat::groups(reader, found) } else { found.iter().map(subject).collect() },
-        heat: axis.as_ref().filter(|_| is_long).and_then(|_| heat::heat(reader, &best)),
-        axis: axis.map(|axis| axis.shown),
+        heat: axis.as_ref().filter(|_| is_long).and_then(|_| heat::heat(reader, cells)),
+        axis: axis.map(|axis| axis.shown.with_room_for(&subjects)),
+        subjects: if is_long { heat::groups(reader, found) } else { subjects },
+        is_of_load,
+        load: if is_of_load { load::facts(reader) } else { Vec::new() },
         trust,
         because,
         made: made(reader, notices),
@@ -65,41 +87,36 @@ pub(super) fn first(reader: &Reader<'_>, found: &[AlikeRankings<'_>], trust: &Tr
 /// An axis with the scale by which ratios are drawn on it.
 struct Drawn {
     scale: RatioScale,
+    /// All that is judged met background load, which the caption says.
+    has_load: bool,
     shown: SpeedupAxis,
 }
 
 impl Drawn {
     /// `None` where nothing is compared that has an interval.
     fn of(reader: &Reader<'_>) -> Option<Self> {
-        /// Room for words of a row next to its mark, in the width of a column.
-        const LEAST: f64 = 1.25;
         let results = reader.results;
         let baseline = results.rules.baseline.clone()?;
         let rows: Vec<&Comparison> = results.unasked().filter(|row| shows_ratio(row)).collect();
         let first = *rows.iter().find(|row| row.interval().is_some())?;
-        let ends = rows.iter().flat_map(|row| {
-            let interval = row.interval();
-            [Some(row.ratio), interval.map(|it| it.low), interval.map(|it| it.high)].into_iter().flatten()
-        });
-        let ends: Vec<f64> = ends.filter(|end| end.is_finite() && *end > 0.0).collect();
-        let low = ends.iter().copied().fold(1.0 / LEAST, f64::min);
-        let high = ends.iter().copied().fold(LEAST, f64::max);
-        let scale = RatioScale::new(low, high);
+        let scale = RatioScale::around(rows.iter().map(|row| (row.ratio, row.interval())));
         let margin = rows.iter().map(|row| row.margin).fold(0.0, f64::max);
         let metric = match distinct(rows.iter().map(|row| row.metric.to_string())).as_slice() {
             [_] if first.metric == MetricReference::LATENCY && results.method.runs_commands() => "time".to_owned(),
             [_] => first.metric.title(),
             _ => "latency or items a second".to_owned(),
         };
+        let has_load = results.unasked().filter(|row| row.is_judged()).all(|row| super::judged::has_load(reader, row));
+        let under = if has_load { "; under background load" } else { "" };
         let shown = SpeedupAxis {
             baseline,
             metric,
-            reading: format!("bar: {} interval; shaded: {} margin", confidence(&rows), percent(margin)),
-            ticks: scale.ticks().into_iter().map(|(at, label)| Tick { at, label }).collect(),
-            one: scale.position(1.0),
-            margin: Span::from(scale.span(1.0 / (1.0 + margin), 1.0 + margin)),
+            rows: list(&results.rules.compared.iter().map(|word| named(results, word)).collect::<Vec<_>>()),
+            groups: groups_of(reader),
+            reading: format!("bar: {} interval; shaded: {} margin{under}", confidence(&rows), percent(margin)),
+            ..SpeedupAxis::on(&scale, margin)
         };
-        Some(Drawn { scale, shown })
+        Some(Drawn { scale, has_load, shown })
     }
 }
 
@@ -110,13 +127,19 @@ fn confidence(rows: &[&Comparison]) -> String {
     if all.len() > 1 { format!("at least {least}") } else { least }
 }
 
+/// The word for an axis that is compared.
+fn named(results: &Results, word: &str) -> String {
+    Axis::of_singular(word).map_or_else(|| word.to_owned(), |axis| results.method.word(axis).to_owned())
+}
+
 fn shows_ratio(row: &Comparison) -> bool {
     !row.withheld().is_some_and(|why| why.hides_the_value())
 }
 
-/// Whether the answer holds for every input of its model.
+/// Whether the answer holds for every input of its model, or for every ranking of its inputs.
 fn is_only_of_model(found: &[AlikeRankings<'_>], alike: &AlikeRankings<'_>) -> bool {
-    found.iter().filter(|other| other.model == alike.model).count() == 1
+    let is_across = |alike: &AlikeRankings<'_>| alike.rankings.iter().all(heat::is_across_inputs);
+    found.iter().filter(|other| other.model == alike.model && is_across(other) == is_across(alike)).count() == 1
 }
 
 fn subject(
@@ -128,13 +151,17 @@ fn subject(
     let is_one = found.len() == 1;
     let is_choice = alike.end == End::Decided;
     let best: Vec<CellId> = if is_choice { alike.best() } else { Vec::new() };
+    // What ranks batches against each other is drawn with each of them, where that is ranked too.
+    let has_each = found.iter().flat_map(|alike| &alike.rankings).any(|names| !heat::is_across_inputs(names));
     let groups = alike.rankings.iter().zip(&alike.subjects);
-    let groups = groups.filter_map(|(names, subject)| {
-        Some(group(reader, &names.cells, subject, &best, axis?)).filter(|group| !group.rows.is_empty())
-    });
+    let groups =
+        groups.filter(|(names, _)| !(has_each && heat::is_across_inputs(names))).filter_map(|(names, subject)| {
+            Some(group(reader, &names.cells, subject, &best, axis?)).filter(|group| !group.rows.is_empty())
+        });
     let (verdict, tone) = headline(reader, alike);
+    let name = alike.subject(reader, is_one || is_only_of_model(found, alike));
     Subject {
-        name: alike.subject(reader, is_one || is_only_of_model(found, alike)),
+        name: if name == "largest" { "the largest rate".to_owned() } else { name },
         is_choice,
         choice: alike.choice.clone(),
         verdict,
@@ -150,8 +177,9 @@ fn headline(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> (String, &'static
     match (alike.end, alike.parts.first()) {
         (End::None, _) => (alike.why_none(), ""),
         (_, Some(part @ Part::Better { who: None, than, .. })) => {
+            let rate = largest(reader, alike).map(|it| format!("{} with {}", it.rate, it.bound));
             let short = (*than == baseline).then(|| part.in_short(reader)).flatten();
-            (short.unwrap_or_else(|| part.words(reader)), "faster")
+            (rate.or(short).unwrap_or_else(|| part.words(reader)), "faster")
         }
         (_, Some(Part::Tied { with, metric, by, .. })) if *with == baseline && format::is_speed(*metric) => {
             let by = saved(reader, alike, *by).unwrap_or_else(|| format!("ahead by {}", by.title()));
@@ -191,7 +219,10 @@ fn group(reader: &Reader<'_>, cells: &[&Cell], subject: &str, best: &[CellId], a
     let compared = cells.iter().filter(|cell| !results.is_baseline(cell));
     let baselines: Vec<&Cell> = cells.iter().copied().filter(|cell| results.is_baseline(cell)).collect();
     let takes = match baselines.as_slice() {
-        [only] => only.estimate(&LATENCY).map(|it| format::measured(LATENCY.unit, it.value, None)).unwrap_or_default(),
+        [only] => {
+            let latency = || Some(format::measured(LATENCY.unit, only.estimate(&LATENCY)?.value, None));
+            load::largest_rate(reader, only).map(|it| it.rate).or_else(latency).unwrap_or_default()
+        }
         _ => String::new(),
     };
     let rows = compared.map(|cell| SpeedupRow {
@@ -199,11 +230,8 @@ fn group(reader: &Reader<'_>, cells: &[&Cell], subject: &str, best: &[CellId], a
         is_chosen: best.contains(&cell.id),
         ..row(reader, cell, axis)
     });
-    SpeedupGroup { name: input_name(subject), takes, rows: rows.collect() }
+    SpeedupGroup { name: input_of(reader, subject), takes, rows: rows.collect() }
 }
-
-/// Words of a row that begin further right, in percent, leave the axis.
-const MOST_RIGHT: f64 = 70.0;
 
 fn row(reader: &Reader<'_>, cell: &Cell, axis: &Drawn) -> SpeedupRow {
     let none = |word: String| SpeedupRow { tone: "none", word, ..SpeedupRow::default() };
@@ -221,26 +249,37 @@ fn row(reader: &Reader<'_>, cell: &Cell, axis: &Drawn) -> SpeedupRow {
         None if found.low.is_none() => format!("{}, not judged", count(found.blocks, "run")),
         None => format::verdict_of(found),
     };
-    let word = if cell.outputs_differ() { format!("{word}, but outputs differ") } else { word };
+    let word = if cell.outputs_differ() { OUTPUTS_DIFFER.to_owned() } else { word };
     let tone = if !found.is_judged() || cell.outputs_differ() { "open" } else { format::tone(found.verdict) };
-    let at = axis.scale.position(found.ratio);
-    let bar = found.interval().map(|it| Span::from(axis.scale.span(it.low, it.high)));
-    let (left, right) = bar.map_or((at, at), |bar| (bar.from, bar.from + bar.width));
-    SpeedupRow {
+    let row = SpeedupRow {
         tone,
-        ratio: format::ratio(found.ratio, None),
+        ratio: format::ratio_alone(found),
         interval: interval.to_owned(),
-        word: conditional(word, has_load),
-        at,
-        bar,
-        words_at: match (right > MOST_RIGHT, left > 100.0 - MOST_RIGHT) {
-            (false, _) => right,
-            (true, true) => left,
-            // Over the bar, at the end of the axis.
-            (true, false) => 100.0,
-        },
-        is_left: right > MOST_RIGHT,
+        word: conditional(word, has_load && !axis.has_load),
         ..SpeedupRow::default()
+    };
+    row.placed(&axis.scale, found.ratio, found.interval())
+}
+
+/// `batch 32`, `laptop` for `cpu@laptop`: what the cells of a ranking share, without the device where that is the same on
+/// every machine.
+fn input_of(reader: &Reader<'_>, subject: &str) -> String {
+    let devices = reader.results.cells.iter().map(|cell| cell.names.device().split_once('@').map(|(device, _)| device));
+    match distinct(devices).as_slice() {
+        [Some(only)] => input_name(&subject.replace(&format!("{only}@"), "")),
+        _ => input_name(subject),
+    }
+}
+
+/// On which machines what is chosen is faster, and what to expect on another.
+fn machines(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
+    let best = alike.best();
+    let is_of_best = |found: &&AcrossMachines| found.cells.iter().any(|id| best.contains(id));
+    let rows: Vec<&AcrossMachines> = reader.results.across.iter().filter(is_of_best).collect();
+    match rows.as_slice() {
+        _ if alike.end != End::Decided => None,
+        [only] => Some(across::words(only)),
+        several => Some(several.iter().map(|row| across::line(row)).collect::<Vec<_>>().join(" ")),
     }
 }
 
@@ -250,26 +289,71 @@ fn costs(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Vec<Fact> {
         value.filter(|value| !value.is_empty()).map(|value| Fact { name: name.to_owned(), value })
     };
     let of_best = |text: &dyn Fn(&Cell) -> Option<String>| {
-        let each = alike.best().into_iter().filter_map(|id| text(reader.cell(id)?));
-        Some(distinct(each).join("; ")).filter(|_| alike.end == End::Decided)
+        let named = |cell: &Cell| Some((text(cell)?, reader.results.entry(&cell.names)));
+        let each = grouped(alike.best().into_iter().filter_map(|id| named(reader.cell(id)?)));
+        let said = |(text, names): &(String, Vec<String>)| match each.len() {
+            1 => text.clone(),
+            _ => format!("{}: {text}", list(&distinct(names.iter().cloned()))),
+        };
+        Some(each.iter().map(said).collect::<Vec<_>>().join("; ")).filter(|_| alike.end == End::Decided)
     };
     let left_out = Some(alike.left_out.clone());
     let because = (alike.end == End::Open).then(|| alike.more(reader)).flatten();
     let memory = [&DEVICE_MEMORY, &PEAK_RSS]
         .into_iter()
-        .find(|metric| alike.cells().any(|cell| cell.estimate(metric).is_some()));
+        .find(|metric| alike.cells().all(|cell| cell.completed == 0 || cell.estimate(metric).is_some()));
     [
-        fact("speed", speed(reader, alike)),
+        fact("rate", rates(reader, alike)),
+        fact("gain", gain(reader, alike)),
+        fact(
+            "speed",
+            speed(reader, alike).filter(|_| reader.results.across.is_empty() && largest(reader, alike).is_none()),
+        ),
+        fact("machines", machines(reader, alike)),
+        fact("operators", operators(reader, alike)),
         fact("accuracy", of_best(&|cell| outputs::cost(reader, cell))),
-        fact("memory", memory.and_then(|metric| amount(reader, alike, MetricReference::of(metric)))),
+        fact(
+            memory.map_or("memory", memory_name),
+            memory.and_then(|metric| amount(reader, alike, MetricReference::of(metric))),
+        ),
         fact("file", amount(reader, alike, MetricReference::of(&MODEL_SIZE))),
         fact("open", because),
         fact("left out", left_out),
-        fact("holds", alike.load().map(crate::cause::under_background_load)),
+        fact("holds", alike.load().filter(|_| condition(reader.results).is_none()).map(under_background_load)),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+fn memory_name(metric: &'static Metric) -> &'static str {
+    if metric.name == DEVICE_MEMORY.name { "GPU memory" } else { "memory" }
+}
+
+/// The largest rate of the only cell that is chosen for it.
+fn largest(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<LargestRate> {
+    let [only] = alike.best().try_into().ok()?;
+    alike.parts.first()?.gain()?;
+    load::largest_rate(reader, reader.cell(only)?)
+}
+
+/// `143/s [139, 147] in this session, one-by-two 118/s [115, 121]`
+fn rates(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
+    let chosen = largest(reader, alike)?;
+    let (than, _) = alike.parts.first()?.gain()?;
+    let names = alike.rankings.first()?;
+    let rival = names.cells.iter().find(|cell| names.name(cell.id) == than);
+    let rival = rival.and_then(|cell| load::largest_rate(reader, cell));
+    let rival = rival.map_or_else(String::new, |it| format!(", {than} {}{}", it.rate, it.ends));
+    Some(format!("{}{} {}{rival}", chosen.rate, chosen.ends, chosen.condition))
+}
+
+/// `1.21x [1.17, 1.25] of one-by-two, and higher than worse`
+fn gain(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
+    largest(reader, alike)?;
+    let (than, gain) = alike.parts.first()?.gain()?;
+    let more = alike.more(reader).map_or_else(String::new, |more| format!(", {more}"));
+    Some(format!("{gain} of {than}{more}"))
 }
 
 /// `1.11x [1.09, 1.12] at batch 1, 2.13x [2.11, 2.15] at batch 32`: of what is chosen, where each ranking has one baseline.
@@ -293,6 +377,12 @@ fn speed(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
     });
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| each.join(", "))
+}
+
+/// `Conv -9.0 ms, MatMul -0.9 ms; QuantizeLinear +0.8 ms`: of the only cell that is chosen; elsewhere they may be others.
+fn operators(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Option<String> {
+    let [only] = alike.against_baselines(reader).try_into().ok().filter(|_| alike.end == End::Decided)?;
+    explained::operators(reader, only.0.id, only.1.id)
 }
 
 /// `47 MiB, the same as fp32`, `94 KiB, fp32 285 KiB; this decides`: of what is chosen and of its baseline. That they are the
@@ -354,7 +444,7 @@ fn trusted(reader: &Reader<'_>, trust: &Trust, notices: &Notices) -> (String, St
         format!(
             "{decided} of {} {} decided",
             count(latency.len() as u64, "comparison"),
-            if latency.len() == 1 { "is" } else { "are" }
+            if decided == 1 || latency.len() == 1 { "is" } else { "are" }
         )
     });
     // A control is of one cell, and says nothing of another one.
@@ -365,10 +455,15 @@ fn trusted(reader: &Reader<'_>, trust: &Trust, notices: &Notices) -> (String, St
         }
         _ => capitalized(&trust.control),
     });
-    let control =
-        control.or_else(|| Some("No variant was measured against itself".to_owned())).filter(|_| !latency.is_empty());
-    let floor =
-        results.detectable_effect.here.map(|here| format!("differences below {} may be missed", noise_floor(here)));
+    let control = match (control, latency.is_empty()) {
+        (None, false) => Some("No variant was measured against itself".to_owned()),
+        (Some(_), true) if trust.state == Some(ControlOutcome::Passed) => None,
+        (known, _) => known,
+    };
+    let floor = results.detectable_effect.here.map(noise_floor).map(|floor| match floor.strip_prefix("over ") {
+        Some(most) => format!("even differences of {most} may be missed"),
+        None => format!("differences below {floor} may be missed"),
+    });
     let first: Vec<String> = control.into_iter().chain(counted).collect();
     let second: Vec<String> = notices.cause.clone().into_iter().chain(floor).collect();
     let sentence = |parts: Vec<String>, by: &str| (!parts.is_empty()).then(|| format!("{}.", parts.join(by)));

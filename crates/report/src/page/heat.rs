@@ -2,13 +2,14 @@
 //!
 //! Deliberately absent: any claim but that of the rankings, in whose words the groups are made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{AlikeRankings, End};
-use super::cells::input_name;
+use super::cells::{CellsTable, input_name};
+use super::ranking::NamedRanking;
 use super::subject::Subject;
 use super::{Fact, Reader};
 use crate::format;
@@ -68,13 +69,19 @@ pub struct HeatCell {
     pub tint: String,
     /// The answer names it.
     pub is_best: bool,
+    /// The row of the results that has its numbers.
+    pub row: Option<usize>,
 }
 
 /// An answer for each group of rankings that choose the same, the largest group first.
 pub(super) fn groups(reader: &Reader<'_>, found: &[AlikeRankings<'_>]) -> Vec<Subject> {
     let mut groups: BTreeMap<(bool, String), Vec<Member>> = BTreeMap::new();
+    let has_each = found.iter().flat_map(|alike| &alike.rankings).any(|names| !is_across_inputs(names));
+    let mut all = 0;
     for alike in found {
-        for (names, input) in alike.rankings.iter().zip(&alike.subjects) {
+        // What ranks batches against each other is in the table of every answer.
+        let rankings = alike.rankings.iter().zip(&alike.subjects);
+        for (names, input) in rankings.filter(|(names, _)| !(has_each && is_across_inputs(names))) {
             let is_choice = alike.end == End::Decided;
             let ratio = match (is_choice, names.ranking.best.as_slice()) {
                 // Only where that comparison is what decided: batches are ranked by items a second.
@@ -88,10 +95,10 @@ pub(super) fn groups(reader: &Reader<'_>, found: &[AlikeRankings<'_>]) -> Vec<Su
             };
             let name = [alike.model.clone(), input_name(input)].into_iter().filter(|part| !part.is_empty());
             let member = Member { name: name.collect::<Vec<_>>().join(" at "), ratio: ratio.map(|row| row.ratio) };
+            all += 1;
             groups.entry((!is_choice, alike.choice.clone())).or_default().push(member);
         }
     }
-    let all: usize = groups.values().map(Vec::len).sum();
     let mut groups: Vec<((bool, String), Vec<Member>)> = groups.into_iter().collect();
     groups.sort_by_key(|((is_open, _), members)| (*is_open, std::cmp::Reverse(members.len())));
     let subject = |((is_open, choice), members): ((bool, String), Vec<Member>)| {
@@ -109,7 +116,7 @@ pub(super) fn groups(reader: &Reader<'_>, found: &[AlikeRankings<'_>]) -> Vec<Su
         let facts = [("speed", speed), ("for", Some(names))];
         let facts = facts.into_iter().filter_map(|(name, value)| Some(Fact { name: name.to_owned(), value: value? }));
         Subject {
-            name: format!("{} of {}", members.len(), count(all as u64, "case")),
+            name: format!("{} of {}", members.len(), count(all, "case")),
             is_choice: !is_open,
             choice,
             tone: if verdict.is_some() { "faster" } else { "" },
@@ -131,38 +138,51 @@ fn is_faster(row: &Comparison) -> bool {
 }
 
 /// Every cell that is compared, by model and input; `None` where nothing is.
-pub(super) fn heat(reader: &Reader<'_>, best: &[CellId]) -> Option<Heat> {
+pub(super) fn heat(reader: &Reader<'_>, table: &CellsTable) -> Option<Heat> {
     let results = reader.results;
     results.rules.baseline.as_ref()?;
-    let cells: Vec<&Cell> = results.cells.iter().filter(|cell| !results.is_baseline(cell)).collect();
-    let axes: Vec<Axis> = reader.naming_axes().into_iter().filter(|axis| !results.compares(*axis)).collect();
-    let row_axes: Vec<Axis> = axes.into_iter().filter(|axis| !axis.has_dimensions()).collect();
-    let row_name = |cell: &Cell| row_axes.iter().map(|axis| cell.names[*axis].as_str()).collect::<Vec<_>>().join(", ");
-    let inputs = distinct(cells.iter().map(|cell| input_of(cell).to_owned()));
-    let groups: Vec<(String, Vec<String>)> = inputs
+    let axes = reader.naming_axes().into_iter().filter(|axis| !results.compares(*axis) && !axis.has_dimensions());
+    let axes: Vec<Axis> = axes.collect();
+    let row_name = |cell: &Cell| axes.iter().map(|axis| cell.names[*axis].as_str()).collect::<Vec<_>>().join(", ");
+    // By row, input and what is compared.
+    let cells = reader.shown().into_iter().filter(|cell| !results.is_baseline(cell));
+    let cells: Vec<([String; 3], &Cell)> =
+        cells.map(|cell| ([row_name(cell), input_of(cell).to_owned(), results.entry(&cell.names)], cell)).collect();
+    let by_place: HashMap<[&str; 3], &Cell> =
+        cells.iter().map(|(place, cell)| (place.each_ref().map(String::as_str), *cell)).collect();
+    let groups: Vec<(&str, Vec<&str>)> = distinct(cells.iter().map(|([_, input, _], _)| input.as_str()))
         .into_iter()
         .map(|input| {
-            let of_input = cells.iter().filter(|cell| input_of(cell) == input);
-            let names = distinct(of_input.map(|cell| results.entry(&cell.names)));
-            (input, names)
+            let of_input = cells.iter().filter(|([_, other, _], _)| other == input);
+            (input, distinct(of_input.map(|([_, _, entry], _)| entry.as_str())))
         })
         .collect();
-    let rows = distinct(cells.iter().map(|cell| row_name(cell))).into_iter().map(|name| {
-        let of_row: Vec<&Cell> = cells.iter().copied().filter(|cell| row_name(cell) == name).collect();
-        let cells_of = |(input, names): &(String, Vec<String>)| {
-            let cell = |column: &String| {
-                let mut here = of_row.iter().filter(|cell| input_of(cell) == input);
-                let found = here.find(|cell| results.entry(&cell.names) == *column);
-                found.map_or_else(HeatCell::default, |cell| tinted(reader, cell, best))
-            };
-            names.iter().map(cell).collect()
+    let best = reader.best();
+    let rows: HashMap<&str, usize> = table.rows.iter().enumerate().map(|(at, row)| (row.path.as_str(), at)).collect();
+    let mark = |cell: &&Cell| HeatCell { row: rows.get(cell.path().as_str()).copied(), ..tinted(reader, cell, &best) };
+    let row = |name: &str| {
+        let of_group = |(input, names): &(&str, Vec<&str>)| {
+            let cells = names.iter().map(|entry| by_place.get(&[name, *input, *entry]));
+            cells.map(|cell| cell.map(mark).unwrap_or_default()).collect()
         };
-        HeatRow { groups: groups.iter().map(cells_of).collect(), name }
-    });
-    let corner = row_axes.iter().map(|axis| results.method.word(*axis)).collect::<Vec<_>>().join(", ");
-    let rows = rows.collect();
-    let groups = groups.into_iter().map(|(input, names)| HeatColumns { name: input_name(&input), names }).collect();
-    Some(Heat { corner, groups, rows })
+        HeatRow { name: name.to_owned(), groups: groups.iter().map(of_group).collect() }
+    };
+    Some(Heat {
+        corner: axes.iter().map(|axis| results.method.word(*axis)).collect::<Vec<_>>().join(", "),
+        rows: distinct(cells.iter().map(|([name, ..], _)| name.as_str())).into_iter().map(row).collect(),
+        groups: groups
+            .iter()
+            .map(|(input, names)| HeatColumns {
+                name: input_name(input),
+                names: names.iter().map(|name| (*name).to_owned()).collect(),
+            })
+            .collect(),
+    })
+}
+
+/// Whether batches or other inputs are ranked against each other.
+pub(super) fn is_across_inputs(names: &NamedRanking<'_>) -> bool {
+    distinct(names.cells.iter().map(|cell| input_of(cell))).len() > 1
 }
 
 /// The name of a cell's input.
@@ -171,12 +191,12 @@ fn input_of(cell: &Cell) -> &str {
     input.map_or("", |axis| cell.names[axis].as_str())
 }
 
-fn tinted(reader: &Reader<'_>, cell: &Cell, best: &[CellId]) -> HeatCell {
+fn tinted(reader: &Reader<'_>, cell: &Cell, best: &HashSet<CellId>) -> HeatCell {
     let none = |text: &str, title: String, tint: &str| HeatCell {
         text: text.to_owned(),
         title,
         tint: tint.to_owned(),
-        is_best: false,
+        ..HeatCell::default()
     };
     let Some(row) = reader.against(cell).filter(|row| !row.withheld().is_some_and(|why| why.hides_the_value())) else {
         return none("–", super::absence(cell), "no");
@@ -196,5 +216,6 @@ fn tinted(reader: &Reader<'_>, cell: &Cell, best: &[CellId]) -> HeatCell {
         title,
         tint: if is_equivalent { "eq".to_owned() } else { format!("{side}{depth}") },
         is_best: best.contains(&cell.id),
+        row: None,
     }
 }

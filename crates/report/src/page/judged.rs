@@ -1,4 +1,4 @@
-//! Every comparison with the evidence of its verdict, the tests over whole groups, and the controls.
+//! Every comparison with its verdict.
 
 use std::collections::BTreeMap;
 
@@ -6,85 +6,82 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::{Columns, TableCell, TableColumn};
-use super::{Reader, Section, Table};
+use super::{Reader, Section, Table, name_among};
 use crate::cause::conditional;
 use crate::format::{self, percent};
 use crate::mark::claimed;
-use base::code::spelt;
-use base::metric::{Direction, ITEMS, MetricReference};
-use base::wording::count;
-use experiment::Grade;
-use judge::results::{Cell, Comparison, Control, Family, Reason, background_load};
+use base::metric::{ITEMS, MetricReference};
+use base::wording::{count, grouped, list};
+use judge::results::{Cell, Comparison, Reason, background_load};
 use statistics::planning::MOST_RUNS;
 
-/// Comparisons, groups and controls, as far as there are any.
+/// What takes a speed-up its worth.
+pub(super) const OUTPUTS_DIFFER: &str = "outputs differ";
+
+/// Comparisons, as far as there are any.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     let results = reader.results;
     let mut sections = Vec::new();
     if !results.comparisons.is_empty() {
-        let title = format!("Every comparison ({})", results.comparisons.len());
+        let against = results.rules.baseline.as_ref().map(|baseline| format!(" with {baseline}")).unwrap_or_default();
+        let title = format!("Every comparison{against} ({})", results.comparisons.len());
         sections.push(Section::new("comparisons", "every-comparison", &title, comparisons(reader)));
-    }
-    if !results.families.is_empty() {
-        sections.push(Section::new("comparisons", "groups", "Groups of three and more cells", families(reader)));
-    }
-    if !results.controls.is_empty() {
-        let title = "Controls: A/A comparisons";
-        sections.push(Section::new("comparisons", "controls", title, controls(reader)));
     }
     sections
 }
 
-/// What each comparison says in its common blocks.
+/// What each comparison says in its common blocks, but for those by further metrics that are equivalent.
 fn comparisons(reader: &Reader<'_>) -> Table {
     let results = reader.results;
-    let mut table = Columns::of(&results.comparisons);
+    let (shown, equivalent): (Vec<&Comparison>, Vec<&Comparison>) =
+        results.comparisons.iter().partition(|row| !is_left_out(row));
+    let mut table = Columns::of(&shown);
     table.add(TableColumn::text("cell").meaning("the candidate"), |row| reader.path(row.cell));
-    table.add(TableColumn::text("against").meaning("the baseline's cell"), |row| reader.path(row.baseline));
+    let meaning = "the baseline's cell, where more than its name differs";
+    table.add_known(TableColumn::text("against").meaning(meaning), |row| {
+        let cells: Vec<&Cell> = [row.cell, row.baseline].into_iter().filter_map(|id| reader.cell(id)).collect();
+        let name = name_among(&cells, reader.cell(row.baseline)?);
+        (Some(&name) != results.rules.baseline.as_ref()).then(|| TableCell::text(name))
+    });
     table.add(TableColumn::text("metric"), |row| row.metric.title());
     let meaning = "of times baseline over cell, of rates cell over baseline, with its interval; above 1 is better";
     table.add(TableColumn::number("ratio").meaning(meaning), |row| {
         TableCell::number(format::judged_ratio(row.ratio, row.interval(), row.margin), row.ratio)
     });
-    table
-        .add(TableColumn::number("change").meaning("cell over baseline, less 1; of times, negative is faster"), change);
     table.add(TableColumn::text("verdict").meaning("from the interval and the margin alone"), |row| {
-        verdict(reader, row)
+        let differs = reader.cell(row.cell).is_some_and(Cell::outputs_differ);
+        let tone = if row.is_judged() && !differs { format::tone(row.verdict) } else { "open" };
+        let word = verdict(reader, row);
+        let word = if differs { format!("{word}, but {OUTPUTS_DIFFER}") } else { word };
+        TableCell::text(word).marked(Some(tone))
     });
-    table.add(TableColumn::number("p").meaning("two-sided p value of a difference beyond the margin"), |row| {
-        row.p.map(|p| TableCell::number(format::p_value(p), p))
-    });
-    let meaning = "smallest relative effect that these blocks detect with 80 % power";
-    table.add(TableColumn::number("detectable").meaning(meaning), |row| {
-        row.detectable.map(|effect| TableCell::number(percent(effect), effect))
-    });
-    table.add(TableColumn::number("blocks").meaning("blocks that both cells completed"), |row| {
-        TableCell::count(row.blocks)
-    });
-    table.table(notes(reader))
+    table.table(notes(reader, &equivalent))
 }
 
-fn notes(reader: &Reader<'_>) -> Vec<String> {
+/// Of tails and memory, what is equivalent is a number in a sentence.
+fn is_left_out(row: &Comparison) -> bool {
+    let is_equivalent = row.is_judged() && !row.verdict.is_open() && !row.verdict.is_difference();
+    is_equivalent && !MetricReference::UNASKED.contains(&row.metric)
+}
+
+fn notes(reader: &Reader<'_>, equivalent: &[&Comparison]) -> Vec<String> {
     let rules = &reader.results.rules;
     let mut notes = vec![format!(
-        "Margins: {}, of tails {}. Verdicts are not adjusted for the number of comparisons; no gate rests on tails or memory.",
+        "Margins: {}, of tails {}. Not adjusted for the number of comparisons.",
         percent(rules.margin),
         percent(rules.margin_of_tails)
     )];
+    let metrics = grouped(equivalent.iter().map(|row| (row.metric.title(), ()))).into_iter();
+    let metrics: Vec<String> = metrics.map(|(title, rows)| format!("{} of {title}", rows.len())).collect();
+    if !metrics.is_empty() {
+        notes.push(claimed(format!("Equivalent and not listed: {}.", list(&metrics))));
+    }
     let by_items = reader.results.compared_by(MetricReference::of(&ITEMS)).count() as u64;
     if by_items > 0 {
         let rows = count(by_items, "row");
         notes.push(format!("{rows} with another batch than the baseline: compared by items per second, not by time."));
     }
     notes
-}
-
-/// The change in percent, labelled by its heading.
-fn change(row: &Comparison) -> TableCell {
-    let is_rate = row.metric.metric.direction == Direction::HigherIsBetter;
-    let change = |ratio: f64| if is_rate { ratio - 1.0 } else { 1.0 / ratio - 1.0 };
-    let value = change(row.ratio);
-    TableCell::number(format::change(value, row.interval().map(|interval| interval.map(change))), value)
 }
 
 /// A cell against its baseline, as it is printed.
@@ -111,7 +108,7 @@ pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
             interval: (!ends.is_empty()).then(|| ends.to_owned()),
             verdict: conditional(format::verdict_of(row), has_load(reader, row)),
             withheld: match reader.cell(row.cell).is_some_and(Cell::outputs_differ) {
-                true => Some("outputs differ".to_owned()),
+                true => Some(OUTPUTS_DIFFER.to_owned()),
                 false => row.withheld().map(|why| why.words().to_owned()),
             },
         }
@@ -188,50 +185,4 @@ fn forecast(rows: &[&Comparison]) -> Option<String> {
         Some(more) if fewest + more <= MOST_RUNS as u64 => format!("about {} would decide", count(more, "more run")),
         _ => "many more runs would be needed".to_owned(),
     })
-}
-
-/// The tests over whole groups.
-fn families(reader: &Reader<'_>) -> Table {
-    let mut table = Columns::of(&reader.results.families);
-    table.add(TableColumn::text("group").meaning("what its cells have in common"), |family: &Family| {
-        let cells: Vec<_> = family.cells.iter().filter_map(|id| reader.cell(*id)).collect();
-        Some(TableCell::text(reader.shared_names(cells.iter().copied())))
-    });
-    table.add(TableColumn::number("cells"), |family| TableCell::count(family.cells.len() as u64));
-    table.add(TableColumn::number("blocks").meaning("blocks that all of them completed"), |family| {
-        TableCell::count(family.blocks)
-    });
-    table.add(TableColumn::number("p, Welch's ANOVA").meaning("that all cells have the same mean"), |family| {
-        family.p.map(|p| TableCell::number(format::p_value(p), p))
-    });
-    table.table(vec!["Whether the cells of a group differ at all; it affects no verdict.".to_owned()])
-}
-
-fn controls(reader: &Reader<'_>) -> Table {
-    let percentage = |value: f64| TableCell::number(percent(value), value);
-    let mut table = Columns::of(&reader.results.controls);
-    let meaning = "measured twice in every block, as if it were two cells";
-    table.add(TableColumn::text("cell").meaning(meaning), |control: &Control| reader.path(control.cell));
-    let meaning = "time of one side over that of the other, with its interval: 1 but for noise";
-    table.add(TableColumn::number("ratio").meaning(meaning), |control| {
-        TableCell::number(format::judged_ratio(control.ratio, control.interval(), control.margin), control.ratio)
-    });
-    let meaning = "as of two different things; faster or slower is a false alarm";
-    table.add(TableColumn::text("verdict").meaning(meaning), |control| {
-        let word = format::verdict_word(&MetricReference::LATENCY, control.verdict);
-        let code = control.code().map_or_else(String::new, |code| format!(" ({code})"));
-        Some(TableCell::text(format!("{word}{code}")))
-    });
-    let meaning = "Winsorised deviation of the log ratios over blocks";
-    table.add(TableColumn::number("spread").meaning(meaning), |control| control.deviation.map(percentage));
-    let meaning = "smallest relative effect that these blocks detect with 80 % power";
-    table.add(TableColumn::number("detectable").meaning(meaning), |control| control.detectable.map(percentage));
-    table.add(TableColumn::number("blocks").meaning("blocks that both sides completed"), |control| {
-        TableCell::count(control.blocks)
-    });
-    let [a, b, c] = Grade::MOST.map(|(_, effect)| percent(effect));
-    table.table(vec![format!(
-        "Grades: A if {} blocks detect {a}, B if they detect {b}, C if they detect {c}, D otherwise.",
-        spelt(Grade::BLOCKS as usize)
-    )])
 }

@@ -3,15 +3,15 @@
 
 use std::collections::HashSet;
 
-use super::Reader;
-use crate::format::{Column, amount, count, percent};
+use super::{Fact, Reader};
+use crate::format::{Column, amount, count, list, percent};
 use crate::mark::claimed;
 use base::code::Code;
 use base::metric::{LARGEST_RATE, LATENCY, MetricReference, THROUGHPUT};
-use base::wording::capitalized;
-use experiment::{Load, telling_axes};
+use experiment::{LatencyBound, Load, telling_axes};
 use judge::results::{Cell, Claim, Evidence, Kind, Topic, WithoutLevel};
 use plan::CellId;
+use statistics::interval::Estimate;
 
 /// More lines of a kind than these are in tables and figures alone.
 const MOST: usize = 6;
@@ -30,34 +30,53 @@ pub(crate) fn knees(reader: &Reader<'_>) -> HashSet<CellId> {
 
 /// A line for each set: at which rates it keeps the bound, and its knee.
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
+    let line = |Fact { name, value }: Fact| if name.is_empty() { value } else { format!("{name}: {value}") };
+    facts(reader).into_iter().map(line).collect()
+}
+
+/// What is said of each set, by the names that distinguish it.
+pub(super) fn facts(reader: &Reader<'_>) -> Vec<Fact> {
     let [mut bounded, mut knees] = [Vec::new(), Vec::new()];
     let is_of_load = |claim: &&Claim| matches!(claim.topic, Topic::Load(_));
     let of_loads: Vec<&Claim> = reader.results.claims.iter().filter(is_of_load).collect();
     for claims in of_loads.chunk_by(|a, b| a.topic == b.topic) {
         let Some(names) = claims.first().and_then(|claim| reader.cell(*claim.cells.first()?)) else { continue };
-        let rates: Vec<String> = claims.iter().filter_map(|claim| kept(reader, claim)).collect();
+        let rates = levels(claims.iter().filter_map(|claim| kept(reader, claim)));
         let bound = || names.load.as_ref()?.queries.bound();
         if let Some(bound) = bound().filter(|_| !rates.is_empty()) {
-            bounded.push((names.without_level(), format!("{bound} is {}", rates.join(", "))));
+            bounded.push((names.without_level(), format!("{bound} is {rates}")));
         }
         let said = claims.iter().filter_map(|claim| knee_words(reader, claim));
         knees.extend(said.map(|said| (names.without_level(), said)));
     }
-    [labelled(&bounded), labelled(&knees)].concat()
+    [labelled(reader, bounded), labelled(reader, knees)].concat()
+}
+
+/// `kept at 20/s and 50/s, missed at 400/s (saturated)`: outcomes in order, those in a row that are alike together.
+fn levels(levels: impl Iterator<Item = (&'static str, String)>) -> String {
+    let levels: Vec<(&str, String)> = levels.collect();
+    let alike = levels.chunk_by(|a, b| a.0 == b.0);
+    let said = alike.map(|alike| {
+        let at: Vec<&str> = alike.iter().map(|(_, at)| at.as_str()).collect();
+        claimed(format!("{} at {}", alike[0].0, list(&at)))
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 /// What is said of each set, after the names that distinguish it.
-fn labelled(sets: &[(WithoutLevel, String)]) -> Vec<String> {
+fn labelled(reader: &Reader<'_>, sets: Vec<(WithoutLevel, String)>) -> Vec<Fact> {
     let telling = telling_axes(sets.iter().map(|((names, _), _)| names));
     let has_inputs = sets.iter().any(|((_, input), _)| *input != sets[0].0.1);
-    let line = |((names, input), said): &(WithoutLevel, String)| {
-        let names = [names.on(&telling), if has_inputs { input.clone() } else { String::new() }];
-        let names = names.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-        if names.is_empty() { capitalized(said) } else { format!("{names}: {said}") }
-    };
     let left_out = sets.len().saturating_sub(MOST);
     let more = (left_out > 0).then(|| format!("{left_out} more in tables and figures"));
-    sets.iter().take(MOST).map(line).chain(more).collect()
+    let fact = |((names, input), value): (WithoutLevel, String)| {
+        let several: Vec<_> = telling.iter().copied().filter(|axis| reader.has_several(*axis)).collect();
+        let names = [names.on(&several), if has_inputs { input } else { String::new() }];
+        let names = names.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+        Fact { name: names, value }
+    };
+    let more = more.map(|value| Fact { name: String::new(), value });
+    sets.into_iter().take(MOST).map(fact).chain(more).collect()
 }
 
 /// `knee at 4 clients: 40/s, mean latency 100 ms`
@@ -106,37 +125,59 @@ pub(super) fn end_of(cell: &Cell, metric: MetricReference) -> Option<(&'static s
     }
 }
 
+/// The largest rate of a cell, as far as it is claimed.
+pub(crate) struct LargestRate {
+    /// `143/s`, `at least 3156/s`
+    pub(crate) rate: String,
+    /// ` [139, 147]`; empty where one end alone is known.
+    pub(crate) ends: String,
+    /// `p99 <= 20 ms`
+    pub(crate) bound: LatencyBound,
+    /// `in this session`, or `(predicted)`: from service times alone.
+    pub(crate) condition: &'static str,
+    /// As a number; `None` where one end alone is known.
+    pub(crate) estimate: Option<Estimate>,
+}
+
+/// What is claimed of the largest rate of a cell that was looked for.
+pub(crate) fn largest_rate(reader: &Reader<'_>, cell: &Cell) -> Option<LargestRate> {
+    let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
+    let bound = load.queries.bound().filter(|_| !cell.codes.contains_key(Code::ShortLoad.name()))?;
+    let reference = MetricReference::of(&LARGEST_RATE);
+    // Predicted from service times alone; else by what the interval covers: other sessions differ by more.
+    let condition = if reader.results.measured.quick { "(predicted)" } else { "in this session" };
+    let is_largest = |claim: &&Claim| claim.kind == Kind::LargestRate && claim.cells == [cell.id];
+    reader.results.claims.iter().find(is_largest)?;
+    if let Some(end) = known_end(cell, reference) {
+        let rate = end.replacen(">=", "at least", 1).replacen("<=", "at most", 1);
+        return Some(LargestRate { rate: claimed(rate), ends: String::new(), bound, condition, estimate: None });
+    }
+    let estimate = cell.estimate_of(reference)?;
+    let column = Column::fit(reference.unit(), [&estimate]);
+    let (value, ends) = column.with_ends(&estimate);
+    let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
+    let rate = claimed(column.scale.joined(&value));
+    Some(LargestRate { rate, ends, bound, condition, estimate: Some(estimate) })
+}
+
 /// `143/s [139, 147] with p99 <= 20 ms in this session`: the largest rate of a cell.
 pub(super) fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
     let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
     let bound = load.queries.bound()?;
-    let reference = MetricReference::of(&LARGEST_RATE);
+    if let Some(LargestRate { rate, ends, bound, condition, .. }) = largest_rate(reader, cell) {
+        return Some(claimed(format!("{rate}{ends} with {bound} {condition}")));
+    }
     if cell.codes.contains_key(Code::ShortLoad.name()) {
         return Some(format!("an unknown rate with {bound}, since its runs are too short (`measure.stop`)"));
     }
-    // From service times alone, or what the interval covers: other sessions differ by more.
-    let condition = if reader.results.measured.quick { "(predicted)" } else { "in this session" };
-    let is_largest = |claim: &Claim| claim.kind == Kind::LargestRate && claim.cells == [cell.id];
-    let is_claimed = reader.results.claims.iter().any(is_largest);
-    if let Some(end) = known_end(cell, reference).filter(|_| is_claimed) {
-        let end = end.replacen(">=", "at least", 1).replacen("<=", "at most", 1);
-        return Some(claimed(format!("{end} with {bound} {condition}")));
-    }
-    let Some(estimate) = cell.estimate_of(reference).filter(|_| is_claimed) else {
-        let rate = |per_s: f64| {
-            format!(": the late queries of its runs at {} do not give one", amount(reference.unit(), per_s))
-        };
-        return Some(format!("an unknown rate with {bound}{}", load.per_s.map_or_else(String::new, rate)));
-    };
-    let column = Column::fit(reference.unit(), [&estimate]);
-    let (value, ends) = column.with_ends(&estimate);
-    let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
-    Some(claimed(format!("{}{ends} with {bound} {condition}", column.scale.joined(&value))))
+    let unit = MetricReference::of(&LARGEST_RATE).unit();
+    let rate = |per_s: f64| format!(": the late queries of its runs at {} do not give one", amount(unit, per_s));
+    Some(format!("an unknown rate with {bound}{}", load.per_s.map_or_else(String::new, rate)))
 }
 
-/// `kept at 50/s`, `undecided at 100/s (0.8 % late, perhaps up to 3 %)`, `missed at 400/s (saturated)`,
-/// `undecided at 100/s (0.5 % late, yet above the largest rate)`
-fn kept(reader: &Reader<'_>, claim: &Claim) -> Option<String> {
+/// `kept` and `50/s`, `undecided` and `100/s (0.8 % late, perhaps up to 3 %)`, `missed` and `400/s (saturated)`,
+/// `undecided` and `100/s (0.5 % late, yet above the largest rate)`
+fn kept(reader: &Reader<'_>, claim: &Claim) -> Option<(&'static str, String)> {
     let cell = reader.cell(*claim.cells.first()?)?;
     let Load::Rate { per_s, bound, .. } = cell.load.as_ref()?.queries else { return None };
     let allowed = bound?.allowed();
@@ -157,10 +198,26 @@ fn kept(reader: &Reader<'_>, claim: &Claim) -> Option<String> {
         }
         Some(late) => format!("{} late", percent(late.value?)),
     };
-    Some(claimed(match claim.kind {
-        Kind::Kept => format!("kept at {rate}"),
-        Kind::Missed => format!("missed at {rate} ({late})"),
-        Kind::Undecided => format!("undecided at {rate} ({late})"),
-        _ => return None,
-    }))
+    match claim.kind {
+        Kind::Kept => Some(("kept", rate)),
+        Kind::Missed => Some(("missed", format!("{rate} ({late})"))),
+        Kind::Undecided => Some(("undecided", format!("{rate} ({late})"))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_in_a_row_that_are_alike_are_said_together() {
+        let said =
+            |levels_of: &[(&'static str, &str)]| levels(levels_of.iter().map(|(word, at)| (*word, (*at).to_owned())));
+        assert_eq!(said(&[("kept", "20/s")]), "kept at 20/s");
+        let all =
+            [("kept", "20/s"), ("kept", "50/s"), ("undecided", "90/s (1 % late)"), ("missed", "400/s (saturated)")];
+        assert_eq!(said(&all), "kept at 20/s and 50/s, undecided at 90/s (1 % late), missed at 400/s (saturated)");
+        assert_eq!(said(&[]), "");
+    }
 }

@@ -7,22 +7,19 @@ use serde_json::Value;
 use super::{Reader, facts, trust};
 use crate::format::{amount, confidence, percent};
 use crate::together;
-use base::code::spelt;
-use base::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
+use base::metric::{DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
 use base::wording::{capitalized, count, distinct, list};
 use experiment::{
-    AdaptiveWarmup, Arrivals, Axis, Boundary, Cache, Completion, Design, Load, PrecisionStop, Stop, StopStatistic,
-    Warmup,
+    AdaptiveWarmup, Arrivals, Boundary, Cache, Completion, Design, Load, PrecisionStop, Stop, StopStatistic, Warmup,
 };
 use judge::results::{Cell, Method, Results};
 use plan::CellId;
 use reading::shell;
 use statistics::interim::InterimAnalyses;
-use statistics::planning::MINIMUM_RUNS;
 
-/// The paragraphs: design, run, statistics, versions. Results of format 2 hold too little for the first two.
+/// The paragraphs: design, run, statistics. Results of format 2 hold too little for the first two.
 pub(super) fn methods(reader: &Reader<'_>) -> Vec<String> {
-    let parts = [design(reader), run(reader), Some(statistics(reader)), Some(versions(reader.results))];
+    let parts = [design(reader), run(reader), Some(statistics(reader))];
     parts.into_iter().flatten().collect()
 }
 
@@ -130,108 +127,79 @@ fn entries(method: &Method) -> String {
     entries.collect::<Vec<_>>().join(", ")
 }
 
+/// How often what was run, and in which order.
 fn design(reader: &Reader<'_>) -> Option<String> {
     let results = reader.results;
     results.method.stop?;
     let (method, measured) = (&results.method, &results.measured);
-    let cells = match reader.shown().len() {
-        1 => "The cell".to_owned(),
-        several => format!("Each of {several} cells"),
-    };
-    let processes = match method.is_by_need() {
-        false => count(u64::from(results.rules.runs), "time"),
+    let runs = match method.is_by_need() {
+        false => count(u64::from(results.rules.runs), "run"),
         true => by_need(results),
     };
-    let was = if measured.complete { "was" } else { "was to be" };
-    let exceptions = match results.cells.iter().any(|cell| cell.failed.max(cell.not_run) > 0) {
-        true => " (except runs that failed or were not started, listed in the notices)",
-        false => "",
-    };
+    let was = if measured.complete { "" } else { " planned" };
     let mut text = format!(
-        "{cells} (model x input x variant x device) {was} run {processes}, each time in a fresh process{exceptions}; the process is the unit of replication, and n counts processes. {}",
+        "{}, {runs} each{was}, every run in a fresh process. {}",
+        capitalized(&count(reader.shown().len() as u64, "cell")),
         arrangement(results)
     );
     if results.rules.controls > 0 {
         let controls = capitalized(&count(u64::from(results.rules.controls), "cell"));
-        let was = if results.rules.controls == 1 { "was" } else { "were" };
-        text += &match method.design {
-            Design::Duet => format!(
-                " {controls} {was} measured as two copies side by side in the same blocks as well: the control, an A/A comparison."
-            ),
-            _ => format!(" {controls} {was} measured twice in the same blocks: the control, an A/A comparison."),
-        };
+        text += &format!(" {controls} twice, as the control.");
     }
     if !method.session.is_empty() {
-        text += &format!(
-            " Because workers stayed resident, every session had {} unless its variant sets it; with several threads that slows some models and not others.",
-            entries(method)
-        );
+        text += &format!(" Sessions had {}, unless the variant sets it.", entries(method));
     }
     if measured.sessions.len() > 1 {
         text += &format!(" The blocks were measured in {} sessions.", measured.sessions.len());
     }
     if results.cells.iter().any(|cell| cell.search.is_some()) {
         text += &format!(
-            " Where the specification leaves the batch to a search, batches of 1, 2, 4 ... were tried, each in a fresh process, until memory ran out, a run had no time for five samples, or the limit was reached; the cell was measured at the smallest batch whose throughput was within {} of the best.",
+            " A searched batch is the smallest of 1, 2, 4 ... whose throughput was within {} of the best.",
             percent(results.rules.margin)
         );
     }
-    text +=
-        " Before the first block every cell was loaded and run briefly once; those runs are not part of any statistic.";
     Some(text)
 }
 
 /// In which order the runs came.
 fn arrangement(results: &Results) -> String {
-    let seed = results.rules.seed;
-    let order = format!(
-        "their order, drawn with seed {seed}, is balanced, so that a linear drift of the machine falls on all cells of a comparison alike"
-    );
+    let order = format!("in balanced order (seed {})", results.rules.seed);
     let slice = results.method.slice_time;
     let path = |id: CellId| results.cells.iter().find(|cell| cell.id == id).map(Cell::path).unwrap_or_default();
-    let tried: Vec<String> = results
-        .method
-        .together
-        .iter()
-        .map(|trial| format!(" Tried together: {}.", together::found(trial, &path)))
-        .collect();
+    let tried = results.method.together.iter();
+    let tried: String = tried.map(|trial| format!(" Tried together: {}.", together::found(trial, &path))).collect();
     match results.method.design {
-        Design::Blocks => format!(
-            "Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other are adjacent, and {order}.{}",
-            tried.concat()
-        ),
-        Design::Slices => format!(
-            "In block k, run k of every cell of a group was alive at the same time, one of them active, in alternating slices of {slice}; {order}."
-        ),
-        Design::Duet => format!(
-            "In block k, run k of both cells of a group measured at the same time, in slices of {slice}, on equal, disjoint sets of cores that they swapped in every block; they disturb each other, so the latencies are those of a shared machine and cannot be compared with others. Speed-ups are medians over the paired slices."
-        ),
-        Design::Sequential => {
-            "All runs of a cell came one after the other, so nothing here may be compared with anything else."
-                .to_owned()
+        Design::Blocks => format!("Each block holds one run of every cell, {order}.{tried}"),
+        Design::Slices => {
+            format!(
+                "In a block the cells of a group take turns, alive at the same time, in slices of {slice}, {order}."
+            )
         }
+        Design::Duet => format!(
+            "In a block both cells of a pair run at the same time on equal, disjoint sets of cores, which they swap, in slices of {slice}; latencies are those of a shared machine, and a speed-up is the median over paired slices."
+        ),
+        Design::Sequential => "All runs of a cell came one after the other: nothing here is comparable.".to_owned(),
     }
 }
 
+/// What a run did, and what lay within the clock.
 fn run(reader: &Reader<'_>) -> Option<String> {
     let results = reader.results;
     let method = &results.method;
     let (warmed_up, stopped) = (method.warmup.as_ref()?, method.stop.as_ref()?);
-    let mut sentences = vec![first_steps(method) + &warmup(warmed_up), stop(stopped)];
+    let scripted = (!method.runs_commands() && !method.reads_models())
+        .then(|| "Durations came from a script (mock backend), on a clock of its own.".to_owned());
+    let mut sentences: Vec<String> = scripted.into_iter().collect();
+    sentences.push(format!("A run warmed up {} and sampled {}.", warmup(warmed_up), stop(stopped)));
     if method.reads_models() {
-        let is_there = |axis: &Axis| results.cells.iter().any(|cell| cell.names[*axis] != Axis::ABSENT);
-        let axes = Axis::ALL.into_iter().filter(|axis| !axis.is_workload() && is_there(axis));
         sentences.push(format!(
-            "Up to {} of {}, equal for all {}, were used in turn, bound before the clock was read.",
-            count(u64::from(method.inputs), "input set"),
+            "Inputs: {}, {} in turn, the same for all variants.",
             values(results),
-            list(&axes.map(Axis::plural).collect::<Vec<_>>())
+            count(u64::from(method.inputs), "set")
         ));
     }
     if method.cache == Cache::Cold {
-        sentences.push(
-            "Before every sample, outside the clock, a buffer of twice the last-level cache was written and read, so that nothing of the model was left in the caches; throughput is meaningless then.".to_owned(),
-        );
+        sentences.push("Caches were emptied before every sample.".to_owned());
     }
     sentences.extend(loads(results));
     sentences.extend(boundary(method));
@@ -246,29 +214,19 @@ fn loads(results: &Results) -> Vec<String> {
     let clients: Vec<String> = loads.iter().filter_map(Load::clients).map(|clients| clients.to_string()).collect();
     let closed = (!clients.is_empty())
         .then(|| format!("Callers ({}) asked again as soon as they had their answer.", list(&clients)));
-    let open = loads.iter().find(|load| load.arrivals().is_some()).map(|load| {
-        let arrivals = match load.arrivals() {
-            Some(Arrivals::Constant) => "at equal distances",
-            Some(Arrivals::Trace) => "as in a recorded trace",
-            Some(Arrivals::Poisson) | None => "as a Poisson process",
+    let open = loads.iter().find_map(Load::arrivals).map(|arrivals| {
+        let arrivals = match arrivals {
+            Arrivals::Constant => "at equal distances",
+            Arrivals::Trace => "as in a recorded trace",
+            Arrivals::Poisson => "as a Poisson process",
         };
-        format!("Queries came {arrivals}, whether earlier ones were answered or not; run k of every cell met the same arrivals.")
+        format!("Queries came {arrivals}, the same for every cell, whether earlier ones were answered or not.")
     });
     let largest = loads.iter().find(|load| load.is_largest()).and_then(Load::bound).map(|bound| {
-        format!("The largest rate is that at which the mean share of late queries over processes, by their service times replayed through their own arrivals and other Poisson arrivals, is what {bound} allows; its interval is by inverted t tests.")
+        format!("The largest rate is that at which the share of late queries is what {bound} allows, by service times replayed through arrivals.")
     });
     let offline = loads.contains(&Load::Offline).then(|| "All queries were there at once.".to_owned());
     [closed, open, largest, offline].into_iter().flatten().collect()
-}
-
-/// What a run did before it warmed up.
-fn first_steps(method: &Method) -> String {
-    match method.reads_models() {
-        _ if method.runs_commands() => "A run executed the command once (the first execution, reported by itself) and warmed up",
-        true => "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up",
-        false => "No model was executed: durations came from a script, on a clock of its own. A run had a first inference, reported by itself, and warmed up",
-    }
-    .to_owned()
 }
 
 /// What filled the inputs, in the order of the specification.
@@ -303,12 +261,11 @@ fn kind(values: &Value) -> String {
 
 fn warmup(rule: &Warmup) -> String {
     match rule {
-        Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) => format!(
-            " until the median of the second quarter and that of the last half of all warm-up samples agreed within {} without a significant trend (at least {min_time} and {min_samples} samples, at most {max_time}, and never shorter than what any cell of the comparison needed in the first block).",
-            percent(tolerance.0)
-        ),
-        Warmup::Samples(rule) => format!(" for {}.", count(u64::from(rule.count), "sample")),
-        Warmup::Time(rule) => format!(" for {}.", rule.time),
+        Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, tolerance, .. }) => {
+            format!("for {min_time} to {max_time}, until its latency was steady within {}", percent(tolerance.0))
+        }
+        Warmup::Samples(rule) => format!("for {}", count(u64::from(rule.count), "sample")),
+        Warmup::Time(rule) => format!("for {}", rule.time),
     }
 }
 
@@ -321,15 +278,12 @@ fn stop(rule: &Stop) -> String {
                 StopStatistic::Mean => "mean",
             };
             format!(
-                "Sampling went on until the half width of the {} interval of the run's {statistic}, corrected for autocorrelation, was within {} (at least {min_samples} samples and {min_time}, at most {max_samples} samples or {max_time}).",
-                crate::format::confidence(rule.confidence.0),
+                "until its {statistic} was known within {} (at least {min_samples} samples and {min_time}, at most {max_samples} samples or {max_time})",
                 percent(rule.relative.0)
             )
         }
-        Stop::Samples(rule) => {
-            format!("Sampling went on for {}, at most {}.", count(u64::from(rule.count), "sample"), rule.max_time)
-        }
-        Stop::Time(rule) => format!("Sampling went on for {}, at most {} samples.", rule.time, rule.max_samples),
+        Stop::Samples(rule) => format!("{}, for at most {}", count(u64::from(rule.count), "time"), rule.max_time),
+        Stop::Time(rule) => format!("for {}, at most {}", rule.time, count(rule.max_samples.into(), "time")),
     }
 }
 
@@ -341,24 +295,21 @@ fn boundary(method: &Method) -> Option<String> {
     }
     let sentences: Vec<String> =
         ways.iter().map(|(within, devices)| format!("On {} {within}.", list(devices))).collect();
-    let placed = "The placement of each node was read from every session; the share of time in CPU nodes and in copies between nodes was profiled over ten inferences after the samples of the first run.";
-    (!sentences.is_empty()).then(|| format!("{} {placed}", sentences.join(" ")))
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// What the clock holds.
 fn within(boundary: Boundary, completion: Completion) -> &'static str {
     match (boundary, completion) {
-        (Boundary::Host, _) => {
-            "inputs and outputs were in host memory when the clock started and ended, so the copies are within it (`boundary: host`)"
-        }
+        (Boundary::Host, _) => "the copies from and to host memory are within the clock (`boundary: host`)",
         (Boundary::Device, Completion::Stream) => {
-            "inputs and outputs stayed on the device, and the clock ended when an event at the end of its stream had been waited for (`boundary: device`)"
+            "inputs and outputs stayed on the device, and the clock ended with an event of its stream (`boundary: device`)"
         }
         (Boundary::Device, Completion::ReadBack) => {
-            "inputs were on the device before the clock started; outputs were copied to host memory within it, since the runtime offers no way to wait for the device (`boundary: device`)"
+            "inputs were on the device, and the copy of outputs to host memory is within the clock, since the runtime offers no way to wait for the device (`boundary: device`)"
         }
         (Boundary::Device, Completion::Returns) => {
-            "inputs were where the model runs before the clock started, and a call returned when its outputs were complete (`boundary: device`)"
+            "inputs were where the model runs, and a call returned when its outputs were complete (`boundary: device`)"
         }
     }
 }
@@ -367,28 +318,14 @@ fn within(boundary: Boundary, completion: Completion) -> &'static str {
 fn clock(results: &Results) -> String {
     let measured = || results.cells.iter().filter(|cell| cell.estimate(&LATENCY).is_some());
     let iterations = || measured().map(|cell| cell.iterations);
-    let enclosed = match (iterations().min().unwrap_or(1), iterations().max().unwrap_or(1)) {
-        (1, 1) if results.method.runs_commands() => "the start of a process and the wait for its end".to_owned(),
-        (1, 1) => "one inference call".to_owned(),
-        (least, most) if least == most => {
-            format!("{most} consecutive inference calls (too short to be timed one by one), divided by their number")
+    match (iterations().min().unwrap_or(1), iterations().max().unwrap_or(1)) {
+        (1, 1) if results.method.runs_commands() => {
+            "The clock enclosed the start of a process and the wait for its end.".to_owned()
         }
-        (least, most) => format!(
-            "{least} to {most} consecutive inference calls (more than one where one is too short to be timed), divided by their number"
-        ),
-    };
-    let middle = |cell: &Cell| {
-        cell.environment.get(CLOCK_OVERHEAD.name).and_then(|values| values.get(values.len() / 2)).copied()
-    };
-    let worst = measured().filter_map(middle).max_by(f64::total_cmp);
-    let cost = worst.map(|worst| format!(" ({worst:.0} ns at most here)")).unwrap_or_default();
-    format!(
-        "The clock (monotonic) enclosed {enclosed}; its own cost{cost} is reported and not subtracted. {}",
-        match queries(results) {
-            CLOSED => "This is the service time of a closed loop with one stream, not the response time under a load.",
-            _ => "Latency is the time from when a query was due to its answer, including its wait for earlier queries.",
-        }
-    )
+        (1, 1) => "The clock enclosed one inference.".to_owned(),
+        (least, most) if least == most => format!("The clock enclosed {most} consecutive inferences."),
+        (least, most) => format!("The clock enclosed {least} to {most} consecutive inferences."),
+    }
 }
 
 /// How energy was measured; `None` where no cell has energy.
@@ -406,10 +343,9 @@ fn energy(results: &Results) -> Option<String> {
     let gpus = gpus.filter_map(|row| Some(format!("{} drew {}", row["device"].as_str()?, watts(&row["watts"])?)));
     let packages = idle.and_then(|idle| watts(&idle["packages"])).map(|watts| format!("the processors drew {watts}"));
     let idle: Vec<String> = gpus.chain(packages).collect();
-    let before =
-        if idle.is_empty() { String::new() } else { format!(" Before the first block, idle, {}.", list(&idle)) };
+    let before = if idle.is_empty() { String::new() } else { format!("; idle, {}", list(&idle)) };
     Some(format!(
-        "Energy per inference is the increase of {} while counted samples were taken, divided by their inferences; idle power is included.{before}",
+        "Energy per inference is the increase of {} over the inferences of counted samples, idle power included{before}.",
         list(&counters)
     ))
 }
@@ -428,68 +364,32 @@ fn statistics(reader: &Reader<'_>) -> String {
     let results = reader.results;
     let rules = &results.rules;
     let mut text = format!(
-        "The latency of a cell is the 25 % trimmed mean of its processes' medians (interval at {} by the Winsorised deviation and Student's t; Yuen 1974); other metrics likewise from one value a process. Percentiles are type 7 quantiles of each process, and marked as lower bounds where a process has too few samples for a finite upper confidence limit. No sample was removed, except late warm-up found by MSER-5, which is counted.",
+        "Latency: the 25 % trimmed mean of the processes' medians, interval at {} (Yuen 1974).",
         confidence(rules.confidence)
     );
     let late: u64 = results.cells.iter().map(|cell| cell.late_warmup).fold(0, u64::saturating_add);
     if late > 0 {
-        text += &format!(" Here that was {}.", count(late, "sample"));
+        text += &format!(" {} of late warm-up (MSER-5) left out.", capitalized(&count(late, "sample")));
     }
     let analyses = InterimAnalyses::new(rules.runs_min.unwrap_or(rules.runs), rules.runs);
-    if let Some((baseline, row)) = rules.baseline.as_ref().zip(results.unasked().next()) {
+    if let Some(row) = results.unasked().next() {
         text += &format!(
-            " Cells were compared with {baseline} by the logarithm of the ratio of latencies in each common block: the trimmed mean again, with an interval at {}, and no verdict below {MINIMUM_RUNS} blocks. A cell is called faster or slower if the whole interval lies beyond a margin of {} and the signed ranks of the blocks agree, equivalent if it lies within, and undecided otherwise; of a difference the interval shown is at 99.8 %, from the margin on where the estimate is near it; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p is of a difference beyond the margin.",
+            " Speed-up: the same of the log ratios in common blocks, interval at {}, margin {}, not adjusted for {}.",
             levels(&analyses),
             percent(row.margin),
-            results.unasked().count()
+            count(results.unasked().count() as u64, "comparison")
         );
-        if !results.goals.is_empty() || results.choice.as_ref().is_some_and(|choice| !choice.bounds.is_empty()) {
-            text += &format!(" Goals and bounds were judged by intervals at {}.", confidence(analyses.confidence()));
-        }
     }
-    text + &controls(results)
+    text
 }
 
 /// How often cells are run where that goes by need.
 fn by_need(results: &Results) -> String {
     let interim_analyses: Vec<String> = results.method.interim_analyses.iter().map(u32::to_string).collect();
-    let settled = match results.rules.baseline {
-        Some(_) => "all its comparisons had a verdict",
-        None => "its interval was within the margin",
-    };
-    let is_asked = !results.goals.is_empty() || results.choice.as_ref().is_some_and(|choice| !choice.unasked);
-    let asked = if is_asked { ", and every goal and question was decided" } else { "" };
     format!(
-        "{} to {} times by need (interim analyses after {}; a group was done when {settled}{asked})",
+        "{} to {} runs by need (interim analyses after {})",
         results.rules.runs_min.unwrap_or(1),
         results.method.runs,
         list(&interim_analyses)
-    )
-}
-
-/// What follows from the controls, where there are any.
-fn controls(results: &Results) -> String {
-    let claim = match results.rules.controls {
-        0 => return String::new(),
-        1 => " Had the control been judged faster or slower than itself, nothing would be claimed",
-        _ => " Where a control is judged faster or slower than itself, nothing is claimed of its group",
-    };
-    let blocks = spelt(experiment::Grade::BLOCKS as usize);
-    format!("{claim}; the grade is by the relative difference that {blocks} blocks like these detect with 80 % power.")
-}
-
-fn versions(results: &Results) -> String {
-    let hash = |value: &Value| value.as_str().map(|hash| format!(" (SHA-256 {})", hash.get(..16).unwrap_or(hash)));
-    let hashes = facts::rows(results, "runtimes").filter_map(|row| hash(&row["sha256"])).collect::<String>();
-    let runtime = facts::runtimes(results).map(|runtimes| format!(", {runtimes}{hashes}")).unwrap_or_default();
-    let commit = facts::text(results, "commit").map(|commit| format!(", commit {commit}")).unwrap_or_default();
-    let spec = facts::fact(results, "specification");
-    let path = facts::of_specification(results, "path").unwrap_or("unknown");
-    format!(
-        "Measured with perfrun {}{runtime}{commit}; specification {path}{}, seed {}; on {}.",
-        facts::text(results, "perfrun").unwrap_or_default(),
-        spec.and_then(|spec| hash(&spec["sha256"])).unwrap_or_default(),
-        results.rules.seed,
-        facts::machine(results)
     )
 }

@@ -11,7 +11,6 @@ use crate::format::{self, Column, percent};
 use crate::mark::claimed;
 use base::code::Severity;
 use base::metric::{self, LARGEST_RATE, LATENCY, MetricReference, Statistic, Unit};
-use base::wording::count;
 use judge::results::{Cell, CellLoad, CellShape, Search};
 use record::TriedRate;
 use statistics::course::Course;
@@ -22,22 +21,10 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     let cells = reader.shown();
     let mut sections = vec![Section::new("metrics", "metrics", "Every metric", every_metric(reader, &cells))];
     sections.extend(
-        met(reader, &cells).map(|table| {
-            Section::new("metrics", "met", "How it was measured, and what runs met on the machine", table)
-        }),
-    );
-    sections.extend(
-        samples(reader, &cells).map(|table| Section::new("metrics", "samples", "What the samples look like", table)),
-    );
-    sections.extend(
         searches(reader, &cells).map(|table| Section::new("searches", "batches", "Batches that were tried", table)),
     );
     sections.extend(rates(&cells).map(|table| Section::new("searches", "rates", "Rates that were tried", table)));
     sections
-}
-
-fn named(table: &mut Columns<'_, &Cell>, reader: &Reader<'_>) {
-    table.add(TableColumn::text("cell"), |cell| reader.path(cell.id));
 }
 
 /// Every metric that the results have.
@@ -80,7 +67,10 @@ fn every_metric(reader: &Reader<'_>, cells: &[&Cell]) -> Table {
     });
     let meaning = "codes of the cell that not every cell has, with the number of runs that carry them; without one: of the cell as a whole";
     table.add_known(TableColumn::text("warnings").meaning(meaning), |cell| warnings(reader, cell));
-    let mut table = table.table(notes(cells));
+    let mut notes = notes(cells);
+    notes.extend(met(&mut table, cells));
+    samples(&mut table, cells);
+    let mut table = table.table(notes);
     for (row, cell) in table.rows.iter_mut().zip(cells) {
         row.anchor = Some(cell.path());
     }
@@ -144,12 +134,11 @@ fn warnings(reader: &Reader<'_>, cell: &Cell) -> Option<TableCell> {
 }
 
 fn notes(cells: &[&Cell]) -> Vec<String> {
-    let mut notes = vec![
-        "Each number is the trimmed mean (25 %) of one value per run, ± half of its 95 % interval; items/s and CPU time are of one stream. Loading and the first inference have one value per process; the model file was read once before, so it is in the page cache."
-            .to_owned(),
-    ];
+    let mut notes = vec!["Values as above, one per run.".to_owned()];
     if cells.iter().any(|cell| cell.iterations > 1 && cell.completed > 0) {
-        notes.push("Where one sample holds several iterations, a sample is their mean: percentiles of iterations and the best case do not exist.".to_owned());
+        notes.push(
+            "Where a sample is the mean of several iterations, their percentiles and best case are unknown.".to_owned(),
+        );
     }
     let is_tail = |metric: &MetricReference| metric.statistic.is_tail();
     let supported = |cell: &Cell, metric: MetricReference| cell.estimate_of(metric).is_some() && cell.supports(metric);
@@ -158,24 +147,22 @@ fn notes(cells: &[&Cell]) -> Vec<String> {
         tails.into_iter().partition(|metric| cells.iter().any(|cell| supported(cell, *metric)));
     if !left.is_empty() {
         let names: Vec<&str> = left.iter().map(|metric| metric.statistic.name()).collect();
-        notes.push(format!("Left out: {}, for which no cell has enough samples a run.", format::list(&names)));
+        notes.push(format!("Left out: {} (too few samples).", format::list(&names)));
     }
     let has_bound = |metric: &MetricReference| {
         cells.iter().any(|cell| cell.estimate_of(*metric).is_some() && !cell.supports(*metric))
     };
     if shown.iter().any(has_bound) {
-        notes.push("A value with >= is only a lower bound: the samples of a run are too few for that percentile (72 for p95, 368 for p99, if independent).".to_owned());
+        notes.push(">=: a lower bound (too few samples).".to_owned());
     }
     notes
 }
 
-/// How the runs were measured and what they met, the median over runs; several where they differ.
-fn met(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
+/// How the runs were measured and what they met, the median over runs; several where they differ. What to know of it.
+fn met<'r>(table: &mut Columns<'r, &Cell>, cells: &'r [&Cell]) -> Option<String> {
     let mut names: Vec<&String> = cells.iter().flat_map(|cell| cell.environment.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let mut table = Columns::of(cells);
-    named(&mut table, reader);
     let known = names.into_iter().filter_map(|name| metric::by_name(name));
     let mut shown = 0;
     for metric in known {
@@ -203,18 +190,16 @@ fn met(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
             Some(TableCell::number(text, middle))
         });
     }
-    (shown > 0).then(|| {
-        table.table(vec!["The median over the runs of a cell, with its smallest and largest value.".to_owned()])
-    })
+    (shown > 0).then(|| "Of what runs met on the machine: the median over runs (smallest to largest).".to_owned())
 }
 
 /// What the samples of each cell look like: classified and shown, never dropped (method 2.5 and 5).
-fn samples(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
-    cells.iter().find(|cell| cell.shape.is_some() && !cell.is_invalid())?;
+fn samples<'r>(table: &mut Columns<'r, &Cell>, cells: &'r [&Cell]) {
+    if !cells.iter().any(|cell| cell.shape.is_some() && !cell.is_invalid()) {
+        return;
+    }
     let shape = |cell: &Cell| cell.shape.clone().filter(|_| !cell.is_invalid());
     let share = |share: f64| TableCell::number(if share == 0.0 { "0".to_owned() } else { percent(share) }, share);
-    let mut table = Columns::of(cells);
-    named(&mut table, reader);
     let meaning = "samples beyond 1.5 interquartile ranges from the quartiles of their run";
     table.add(TableColumn::number("outliers").meaning(meaning), |cell| shape(cell)?.outlier_share.map(share));
     let meaning = "samples beyond 3 interquartile ranges";
@@ -256,23 +241,18 @@ fn samples(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
             });
         }
     }
-    table.add_known(TableColumn::text("course").meaning("runs by how the duration developed over time"), |cell| {
-        let courses = shape(cell)?.courses;
-        let counts: Vec<String> = courses.iter().map(|(course, runs)| format!("{} {runs}", course.words())).collect();
-        let uneven = courses.iter().filter(|(course, _)| **course != Course::Flat);
-        let uneven: u64 = uneven.map(|(_, runs)| u64::from(*runs)).sum();
-        (!counts.is_empty()).then(|| TableCell::number(counts.join(", "), uneven as f64))
-    });
-    let mut notes = vec![
-        "This describes the shape of the samples and does not affect the medians: no sample is dropped for its value; only late warm-up is left out. Course: change points in the medians of fifty slices of each run (after Barrett et al. 2017); warming up: slower at first; slowing down: somewhere faster than at its end; not steady: changed in its last quarter."
-            .to_owned(),
-    ];
-    let shared = cells.iter().map(|cell| cell.iterations).filter(|iterations| *iterations > 1).max();
-    notes.extend(shared.map(|iterations| {
-        let iterations = count(u64::from(iterations), "iteration");
-        format!("Where a sample is the mean of several iterations (up to {iterations}), outliers and skewness of iterations are not known.")
-    }));
-    Some(table.table(notes))
+    table.add_known(
+        TableColumn::text("course")
+            .meaning("runs by how the duration developed over time, by change points (Barrett et al. 2017)"),
+        |cell| {
+            let courses = shape(cell)?.courses;
+            let counts: Vec<String> =
+                courses.iter().map(|(course, runs)| format!("{} {runs}", course.words())).collect();
+            let uneven = courses.iter().filter(|(course, _)| **course != Course::Flat);
+            let uneven: u64 = uneven.map(|(_, runs)| u64::from(*runs)).sum();
+            (!counts.is_empty()).then(|| TableCell::number(counts.join(", "), uneven as f64))
+        },
+    );
 }
 
 /// A column of runs that show something: heading, what exactly, and how many.

@@ -11,7 +11,7 @@ use crate::cause::{cause, condition};
 use crate::format::{list, percent};
 use base::code::{self, Code, Severity};
 use base::metric::{COPIES, FALLBACK};
-use base::wording::{capitalized, count, grouped, some};
+use base::wording::{count, grouped, some};
 use judge::results::{Cell, FailureSeen};
 
 /// So many are named where there are at least two more.
@@ -22,8 +22,6 @@ const MOST_NAMED: usize = 5;
 pub struct Notices {
     /// Why this is not the whole experiment: sentences.
     pub partial: Vec<String>,
-    /// Counts in one line: `12 of 24 cells skipped. 1 failed.`
-    pub counts: String,
     /// What disturbed the runs from outside, by its cause, a fragment.
     pub cause: Option<String>,
     /// For what the record holds where most of its runs met background load, a sentence.
@@ -88,7 +86,6 @@ pub(super) fn notices(reader: &Reader<'_>) -> Notices {
     let view = |seen: Vec<&Seen<'_>>| seen.into_iter().map(|seen| seen.view(reader)).collect();
     Notices {
         partial: partial(reader),
-        counts: counts(reader, &warnings),
         cause: cause(results),
         condition: condition(results),
         skipped: skipped(reader),
@@ -135,41 +132,6 @@ fn partial(reader: &Reader<'_>) -> Vec<String> {
 /// Not the line of a command, which may end in anything that looks like an ending.
 fn is_file_of_specification(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|ending| ["yaml", "yml", "json"].into_iter().any(|known| ending == known))
-}
-
-fn counts(reader: &Reader<'_>, warnings: &[&Seen<'_>]) -> String {
-    let cells = &reader.results.cells;
-    let number = |is: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| is(cell)).count();
-    let skipped = number(&|cell| !cell.is_run());
-    let failed = number(&|cell| cell.completed == 0 && !cell.failures.is_empty());
-    let some: u64 = cells.iter().filter(|cell| cell.completed > 0).map(|cell| u64::from(cell.failed)).sum();
-    let mut parts = Vec::new();
-    if skipped > 0 {
-        parts.push(format!("{skipped} of {} skipped", count(cells.len() as u64, "cell")));
-    }
-    match (failed, some) {
-        (0, 0) => parts.push("none failed".to_owned()),
-        (0, _) => {}
-        (failed, _) => parts.push(format!("{} failed", count(failed as u64, "cell"))),
-    }
-    if some > 0 {
-        let of_others = if failed == 0 { "" } else { " of other cells" };
-        parts.push(format!("{}{of_others} failed", count(some, "run")));
-    }
-    // What disturbed the runs is a warning as well, and stands in a line of its own.
-    let is_disturbed = cause(reader.results).is_some();
-    parts.extend(is_disturbed.then(|| "runs disturbed".to_owned()));
-    parts.push(match (warnings.len(), is_disturbed) {
-        (0, true) => "no other warnings".to_owned(),
-        (0, false) => "no warnings".to_owned(),
-        (kinds, _) => count(kinds as u64, "kind") + " of warning",
-    });
-    match warnings.iter().filter(|warning| is_everywhere(reader, warning.code)).count() {
-        0 => {}
-        all if all == warnings.len() => parts.push("in every cell".to_owned()),
-        some => parts.push(format!("{some} of them in every cell")),
-    }
-    capitalized(&parts.join(", ")) + "."
 }
 
 /// Whether every one of several measured cells carries a code, so that it distinguishes none.

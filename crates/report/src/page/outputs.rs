@@ -1,19 +1,22 @@
 //! How right each variant is on its model's data, how like the reference's its outputs are, and what conversions did.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, facts};
 use crate::format::{self, p_value, percent};
 use crate::mark::claimed;
 use base::metric::Unit;
-use base::wording::{count, distinct, grouped, list};
+use base::wording::{count, distinct, grouped, list, some};
 use experiment::{AccuracyMetric, Model};
 use judge::results::{Cell, Claim, Conversion, Kind, Results, Topic};
 use plan::CellId;
 use quality::accuracy::{Change, Score};
 use quality::fidelity::{Agreement, Equal, Fidelity};
 use record::VariantAccuracy;
+
+/// So many are named where there are at least two more.
+const MOST_NAMED: usize = 2;
 
 /// Accuracy, outputs and conversions, as far as there are any.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
@@ -24,8 +27,8 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
         outputs(reader).map(|table| Section::new("accuracy", "outputs", "Outputs against the reference's", table)),
     );
     if !results.conversions.is_empty() {
-        let title = "Models of variants: what was converted, what was left and why";
-        sections.push(Section::new("environment", "conversions", title, conversions(results)));
+        let title = "Conversions";
+        sections.push(Section::new("accuracy", "conversions", title, conversions(results)));
     }
     sections
 }
@@ -167,14 +170,12 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
             let column = TableColumn::number("gained").meaning("items that only this variant gets right");
             table.add(column, |cell| change(cell)?.gained.map(TableCell::count));
         }
-        table.add_known(TableColumn::number("p").meaning("of no difference"), |cell| {
-            change(cell).map(|change| TableCell::number(p_value(change.p), change.p))
-        });
     }
-    table.add(TableColumn::number("items").meaning("items that were run"), |cell| {
-        // A number of all items is one.
-        let items = cell.scores().iter().map(|score| score.estimate.n).max().filter(|items| *items > 1)?;
-        Some(TableCell::count(items as u64))
+    // A number of all items is one.
+    let items_of = |cell: &Cell| cell.scores().iter().map(|score| score.estimate.n).max().filter(|items| *items > 1);
+    let differ = distinct(cells.iter().map(|cell| items_of(cell))).len() > 1;
+    table.add_known(TableColumn::number("items").meaning("items that were run"), |cell| {
+        items_of(cell).filter(|_| differ).map(|items| TableCell::count(items as u64))
     });
     let notes = accuracy_notes(reader, &cells, &metrics);
     Some(table.table(notes))
@@ -191,19 +192,13 @@ fn accuracy_notes(reader: &Reader<'_>, cells: &[&Cell], metrics: &[AccuracyMetri
         })
         .collect();
     files.dedup();
-    let mut notes = vec![format!(
-        "Data: {}. Every item is run once, in a separate process, outside the timed regions.",
-        files.join("; ")
-    )];
-    if metrics.iter().any(|metric| metric.among().is_some()) {
-        notes.push("Intervals of shares are Wilson's over items. Changes are on the same items: p is McNemar's exact test, the interval that of Bonett and Price.".to_owned());
-    }
-    if metrics.iter().any(|metric| metric.among().is_none() && !metric.is_own()) {
-        notes.push("Intervals of errors are Student's over items; that of R2 takes the labels as given. p is the paired t test over items.".to_owned());
-    }
+    let mut notes = vec![format!("Data: {}. Intervals are at 95 %, changes on the same items.", files.join("; "))];
     let own_metrics: Vec<&str> = metrics.iter().filter(|metric| metric.is_own()).map(|metric| metric.name()).collect();
     if !own_metrics.is_empty() {
-        notes.push(format!("{} as the `score` command prints it; of a list with a number for each item the mean, with Student's interval and the paired t test over items.", format::list(&own_metrics)));
+        notes.push(format!(
+            "{} as the `score` command prints it; of a list with a number for each item the mean.",
+            format::list(&own_metrics)
+        ));
     }
     notes.extend(cells.iter().filter_map(|cell| {
         let problem = cell.accuracy_problem.as_ref()?;
@@ -223,15 +218,29 @@ fn change_words(change: &Change, metric: AccuracyMetric) -> String {
     format!("{}{unit}{}", signed(change.difference), interval.unwrap_or_default())
 }
 
-/// One row for each cell whose outputs were compared; `None` where none were.
+/// One row for each cell whose outputs were compared, and one for those that differ in their input alone where that says the
+/// same; `None` where none were.
 fn outputs(reader: &Reader<'_>) -> Option<Table> {
-    let cells: Vec<(&Cell, &Fidelity)> =
-        reader.shown().into_iter().filter_map(|cell| Some((cell, cell.fidelity.as_ref()?))).collect();
+    let compared = reader.shown().into_iter().filter_map(|cell| Some((cell, cell.fidelity.as_ref()?)));
+    let mut cells: Vec<(&Cell, &Fidelity)> = Vec::new();
+    let mut inputs: HashMap<_, Vec<usize>> = HashMap::new();
+    for (cell, fidelity) in compared {
+        let alike = inputs.entry(cell.names.clone().without_input()).or_default();
+        let is_new = |at: &usize| cells[*at].1 != fidelity || cells[*at].0.outputs_reference != cell.outputs_reference;
+        if alike.iter().all(is_new) {
+            alike.push(cells.len());
+            cells.push((cell, fidelity));
+        }
+    }
     cells.first()?;
+    let is_whole = |cell: &Cell| inputs.get(&cell.names.clone().without_input()).is_some_and(|alike| alike.len() == 1);
     let mut table = Columns::of(&cells);
     let number = |text: String, value: f64| Some(TableCell::number(text, value));
     let share = |value: Option<f64>| value.and_then(|share| number(percent(share), share));
-    table.add(TableColumn::text("cell"), |(cell, _)| cell.path());
+    table.add(TableColumn::text("cell"), |(cell, _)| match is_whole(cell) {
+        true => variant_name(reader, cell),
+        false => cell.path(),
+    });
     table.add(TableColumn::text("outputs").meaning("whether they keep the limits"), |(_, fidelity)| {
         TableCell::text(fidelity.words())
     });
@@ -251,13 +260,6 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
     table.add_known(TableColumn::number("largest difference").meaning("absolute"), |(_, fidelity)| {
         small(fidelity, fidelity.max_abs)
     });
-    table.add_known(TableColumn::number("mean difference").meaning("absolute"), |(_, fidelity)| {
-        small(fidelity, fidelity.mean_abs?)
-    });
-    let meaning = "largest difference over the largest magnitude of the reference's output";
-    table.add_known(TableColumn::number("of the largest output").meaning(meaning), |(_, fidelity)| {
-        share(fidelity.max_scaled)
-    });
     table.add_known(TableColumn::number("close").meaning("share of elements within the limits"), |(_, fidelity)| {
         share(fidelity.close)
     });
@@ -265,10 +267,6 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
         TableColumn::number("top-1").meaning("items whose largest output is the reference's"),
         |(_, fidelity)| share(fidelity.agreement.as_ref().map(Agreement::top1)),
     );
-    let meaning = "mean share of the five largest outputs that are the reference's";
-    table.add_known(TableColumn::number("top-5").meaning(meaning), |(_, fidelity)| {
-        share(fidelity.agreement.as_ref().and_then(Agreement::top5))
-    });
     Some(table.table(outputs_notes(reader, &cells)))
 }
 
@@ -279,7 +277,7 @@ fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<Strin
     let same = [items.map(|items| count(items, "item") + " of the data"), sets.map(|sets| count(sets, "input set"))];
     let same: Vec<String> = same.into_iter().flatten().collect();
     let mut notes = vec![format!(
-        "From the rehearsal: the outputs of each cell and of its reference for the same {}. Numbers are close if they differ by no more than `abs` + `rel` times the reference's; labels, indices, booleans and texts are equal or not. The limits are those of `fidelity`.",
+        "Outputs of each cell and of its reference for the same {}, by the limits of `fidelity`.",
         same.join(", or the same ")
     )];
     if known().any(|fidelity| fidelity.items_of_data.is_none() && !fidelity.is_given) {
@@ -311,17 +309,20 @@ fn conversions(results: &Results) -> Table {
             &added.filter(|(number, _)| *number > 0).map(|(number, what)| count(number, what)).collect::<Vec<_>>(),
         ))
     });
-    let notes = |conversion: &Conversion| {
+    // Those of all models of a variant are remarks of the page.
+    let is_said = |note: &&String| results.remarks.iter().any(|remark| remark.contains(note.as_str()));
+    let notes = results.conversions.iter().flat_map(|conversion| {
         let what = format!("{} as {}", conversion.model, conversion.variant);
-        conversion.notes.iter().map(|note| format!("{what}: {note}.")).collect::<Vec<_>>()
-    };
-    table.table(results.conversions.iter().flat_map(notes).collect())
+        conversion.notes.iter().filter(|note| !is_said(note)).map(move |note| (note, what.clone()))
+    });
+    let note = |(note, of): (&String, Vec<String>)| format!("{}: {note}.", list(&some(of.into_iter(), MOST_NAMED)));
+    table.table(grouped(notes).into_iter().map(note).collect())
 }
 
 /// `54 Conv, 1 Gemm; 98 % of the weights`.
 fn converted(conversion: &Conversion) -> String {
     let nodes = conversion.converted.iter().map(|(operator, nodes)| format!("{nodes} {operator}"));
-    let nodes = nodes.collect::<Vec<_>>().join(", ");
+    let nodes = some(nodes, MOST_NAMED).join(", ");
     let share =
         conversion.weights_converted as f64 / (conversion.weights_converted + conversion.weights_kept).max(1) as f64;
     let weights = (conversion.weights_converted > 0).then(|| format!("{} of the weights", percent(share)));
@@ -331,7 +332,8 @@ fn converted(conversion: &Conversion) -> String {
 /// `12 Conv, 6 Add (the CPU provider has no fp16 arithmetic)`, reason by reason.
 fn kept(conversion: &Conversion) -> String {
     let each = conversion.kept.iter().map(|kept| (&kept.reason, format!("{} {}", kept.nodes, kept.operator)));
-    let words = grouped(each).into_iter().map(|(reason, nodes)| format!("{} ({reason})", nodes.join(", ")));
+    let nodes = |nodes: Vec<String>| some(nodes.into_iter(), MOST_NAMED).join(", ");
+    let words = grouped(each).into_iter().map(|(reason, of)| format!("{} ({reason})", nodes(of)));
     words.collect::<Vec<_>>().join("; ")
 }
 

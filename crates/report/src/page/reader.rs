@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A cell against its baseline, by what cells are compared by.
-    pub(super) fn against(&self, cell: &Cell) -> Option<&'a Comparison> {
+    pub(crate) fn against(&self, cell: &Cell) -> Option<&'a Comparison> {
         self.against.get(&cell.id).copied()
     }
 

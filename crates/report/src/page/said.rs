@@ -121,12 +121,16 @@ impl Part {
         if !ratios.iter().all(is_narrow) {
             return None;
         }
-        let least = ratios.iter().map(|row| row[0]).fold(f64::INFINITY, f64::min);
-        let most = ratios.iter().map(|row| row[0]).fold(0.0, f64::max);
-        let (from, to) = (format::ratio(least, None), format::ratio(most, None));
-        let range = if from == to { from } else { format!("{from} to {to}") };
+        let range = range(ratios);
         let per_item = if reader.is_by_items() || metric.metric.name == ITEMS.name { " per item" } else { "" };
         Some(claimed(format!("{range} {}{per_item}", format::better_word(metric))))
+    }
+
+    /// `one-by-two`, `1.21x [1.17, 1.25]`: what one largest rate is higher than, and by how much.
+    pub(super) fn gain(&self) -> Option<(&str, String)> {
+        let Part::Better { than, metric, ratios, values: Some(_), .. } = self else { return None };
+        let [[ratio, low, high]] = ratios.as_slice() else { return None };
+        (metric.metric.name == LARGEST_RATE.name).then(|| (than.as_str(), claimed(gain(*ratio, *low, *high))))
     }
 
     fn plain_words(&self, reader: &Reader<'_>) -> String {
@@ -190,6 +194,12 @@ fn range(ratios: &[[f64; 3]]) -> String {
         }
     };
     if from == to { from } else { format!("{from} to {to}") }
+}
+
+/// `1.21x [1.17, 1.25]`, `at least 4.00x`: of largest rates, of which one end alone may be known.
+fn gain(ratio: f64, low: f64, high: f64) -> String {
+    let ends = judge::results::interval(Some(low), Some(high));
+    if high.is_finite() { format::ratio(ratio, ends) } else { format::ratio_at_least(low) }
 }
 
 /// Whether a ratio says enough without its interval.
@@ -369,9 +379,7 @@ impl<'a> Said<'a> {
         let reader = self.names.reader;
         if metric.metric.name == LARGEST_RATE.name {
             let keeps = keeps(reader, reader.cell(cell)?)?;
-            let ends = judge::results::interval(Some(low), Some(high));
-            let ratio = if high.is_finite() { format::ratio(ratio, ends) } else { format::ratio_at_least(low) };
-            return Some(format!("takes {keeps}, {ratio}"));
+            return Some(format!("takes {keeps}, {}", gain(ratio, low, high)));
         }
         let is_speed = matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond);
         if is_speed || metric != self.choice.best {

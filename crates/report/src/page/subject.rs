@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Fact;
+use super::{Fact, Reader};
+use crate::plots::RatioScale;
+use experiment::Axis;
+use statistics::interval::Interval;
 
 /// One answer with its figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -25,12 +28,20 @@ pub struct Subject {
 }
 
 /// The axis of all figures of the first screen.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SpeedupAxis {
     /// What everything is compared with.
     pub baseline: String,
     /// What is compared: `latency`.
     pub metric: String,
+    /// What the rows are: `variant`.
+    pub rows: String,
+    /// What groups of rows are: `input`; empty where there is one.
+    pub groups: String,
+    /// Names of groups need more room than usual.
+    pub has_long_groups: bool,
+    /// Names of rows do.
+    pub has_long_rows: bool,
     /// `bar: 99 % interval; shaded: 2 % margin`
     pub reading: String,
     /// Positions and labels of round ratios, 1 left out.
@@ -39,6 +50,40 @@ pub struct SpeedupAxis {
     pub one: f64,
     /// Where the margin begins, and how wide it is.
     pub margin: Span,
+}
+
+impl SpeedupAxis {
+    /// The positions of an axis; what it is of is left to be said.
+    pub(crate) fn on(scale: &RatioScale, margin: f64) -> Self {
+        SpeedupAxis {
+            ticks: scale.ticks().into_iter().map(|(at, label)| Tick { at, label }).collect(),
+            one: scale.position(1.0),
+            margin: Span::from(scale.span(1.0 / (1.0 + margin), 1.0 + margin)),
+            ..SpeedupAxis::default()
+        }
+    }
+
+    /// With room for the names of these figures, so that they have their columns below each other.
+    pub(super) fn with_room_for(self, subjects: &[Subject]) -> Self {
+        let is_long = |name: &String, most: usize| name.chars().count() > most;
+        let groups = || subjects.iter().flat_map(|subject| &subject.groups);
+        SpeedupAxis {
+            has_long_groups: groups().any(|group| is_long(&group.name, 8)),
+            has_long_rows: groups().flat_map(|group| &group.rows).any(|row| is_long(&row.name, 9)),
+            ..self
+        }
+    }
+}
+
+/// What distinguishes the cells of a model that are not compared: `input`, `input, machine`.
+pub(super) fn groups_of(reader: &Reader<'_>) -> String {
+    let results = reader.results;
+    let is_group = |axis: &Axis| reader.has_several(*axis) && !results.compares(*axis) && !axis.is_always_told();
+    let word = |axis: Axis| match axis.is_workload() || results.across.is_empty() {
+        true => results.method.word(axis),
+        false => "machine",
+    };
+    Axis::ALL.into_iter().filter(is_group).map(word).collect::<Vec<_>>().join(", ")
 }
 
 /// A label on an axis.
@@ -51,7 +96,7 @@ pub struct Tick {
 }
 
 /// A stretch of an axis, in percent of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Span {
     /// Where it begins.
     pub from: f64,
@@ -99,4 +144,28 @@ pub struct SpeedupRow {
     pub words_at: f64,
     /// The words end there, and do not begin.
     pub is_left: bool,
+}
+
+/// What a letter of a row's words takes, and what stands between them and the mark, in percent of a narrow axis.
+const LETTER: f64 = 1.75;
+const GAP: f64 = 3.0;
+
+impl SpeedupRow {
+    /// With its ratio, its interval and its words where they belong.
+    pub(crate) fn placed(self, scale: &RatioScale, ratio: f64, interval: Option<Interval>) -> Self {
+        let at = scale.position(ratio);
+        let bar = interval.map(|it| Span::from(scale.span(it.low, it.high)));
+        let (left, right) = bar.map_or((at, at), |bar| (bar.from, bar.from + bar.width));
+        let width = GAP + LETTER * (self.ratio.chars().count() + 1 + self.word.chars().count()) as f64;
+        let (has_room_left, has_room_right) = (left >= width, right + width <= 100.0);
+        // Away from 1, where there is room.
+        let is_left = !has_room_right || (has_room_left && interval.map_or(ratio, |it| it.high) < 1.0);
+        let words_at = match (is_left, has_room_left) {
+            (false, _) => right,
+            (true, true) => left,
+            // Over the bar, at the end of the axis.
+            (true, false) => 100.0,
+        };
+        SpeedupRow { at, bar, words_at, is_left, ..self }
+    }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Notices, Reader, Trust};
+use super::{MOST_ROWS, Notices, Reader, Trust};
 use crate::mark::claimed;
 use base::metric::{MetricReference, PEAK_RSS};
 use base::wording::{capitalized, count, distinct, list};
@@ -26,23 +26,24 @@ pub struct Summaries {
 }
 
 pub(super) fn summaries(reader: &Reader<'_>, trust: &Trust, notices: &Notices, profile: &[String]) -> Summaries {
-    let cells = reader.shown().len() as u64;
+    let cells = reader.shown().len();
     Summaries {
         time: profile.first().cloned().unwrap_or_else(|| "The time of each operator.".to_owned()),
         real: real(reader, trust),
         costs: costs(reader),
         quiet: quiet(notices),
-        all: format!(
-            "Nothing here changes the answer: every metric of {}, the specification, the method, and how to check a number.",
-            count(cells, "cell")
-        ),
+        all: match cells > MOST_ROWS {
+            true => "The specification and the method; `results.json` has every metric.".to_owned(),
+            false => format!("Every metric of {}, the specification and the method.", count(cells as u64, "cell")),
+        },
     }
 }
 
 fn real(reader: &Reader<'_>, trust: &Trust) -> String {
     let rows: Vec<&Comparison> = reader.results.unasked().collect();
     if rows.is_empty() {
-        return "Nothing is compared.".to_owned();
+        let with = if reader.results.choice.is_some() { " with a baseline" } else { "" };
+        return format!("Nothing is compared{with}.");
     }
     let is_decided = |row: &&&Comparison| row.is_judged() && !row.verdict.is_open();
     let decided = rows.iter().filter(is_decided).count();
@@ -65,7 +66,7 @@ fn real(reader: &Reader<'_>, trust: &Trust) -> String {
     };
     let every = reader.results.comparisons.iter();
     let open = every.clone().filter(|row| row.verdict.is_open() || !row.is_judged()).count();
-    let rest = (every.len() > rows.len()).then(|| {
+    let rest = (every.len() > rows.len() && open > 0).then(|| {
         format!(
             " Of all {}, {open} {} no verdict.",
             count(every.len() as u64, "comparison"),
@@ -108,8 +109,9 @@ fn quiet(notices: &Notices) -> String {
     let cause = notices.cause.as_ref().map(|cause| format!("Not quite. {}.", capitalized(cause)));
     match (cause, warnings) {
         (None, 0) => "Nothing unusual was seen.".to_owned(),
-        (None, some) => format!("Nothing disturbed the runs from outside; {}.", count(some, "warning code")),
+        (None, 1) => "One kind of warning.".to_owned(),
+        (None, some) => format!("{some} kinds of warning."),
         (Some(cause), 0) => cause,
-        (Some(cause), some) => format!("{cause} {}.", capitalized(&count(some, "warning code"))),
+        (Some(cause), some) => format!("{cause} {} of warning.", capitalized(&count(some, "kind"))),
     }
 }

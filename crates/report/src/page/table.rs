@@ -17,8 +17,45 @@ pub struct Table {
 impl Table {
     /// A table without notes.
     pub fn of(columns: Vec<TableColumn>, rows: impl IntoIterator<Item: Into<TableRow>>) -> Self {
-        Table { columns, rows: rows.into_iter().map(Into::into).collect(), notes: Vec::new() }
+        Table { columns, rows: rows.into_iter().map(Into::into).collect(), notes: Vec::new() }.sorted_by_text()
     }
+
+    /// Without what cells are sorted by where their texts say the same: of many cells that is half a page.
+    fn sorted_by_text(mut self) -> Self {
+        for index in (0..self.columns.len()).filter(|index| self.columns[*index].is_numeric) {
+            let mut cells: Vec<&mut TableCell> =
+                self.rows.iter_mut().filter_map(|row| row.cells.get_mut(index)).collect();
+            if sort_alike(&cells) {
+                cells.iter_mut().for_each(|cell| cell.sort = None);
+            }
+        }
+        self
+    }
+}
+
+/// Whether the numbers that texts begin with are in the order of the values, in one unit.
+fn sort_alike(cells: &[&mut TableCell]) -> bool {
+    let value = |cell: &TableCell| cell.sort.as_ref().map_or(Some(f64::NAN), |sort| sort.parse().ok());
+    let known: Option<Vec<(f64, f64, &str)>> = cells
+        .iter()
+        .filter(|cell| leading_number(&cell.text).is_some() || value(cell).is_some())
+        .map(|cell| {
+            let (shown, unit) = leading_number(&cell.text)?;
+            Some((value(cell)?, shown, unit))
+        })
+        .collect();
+    let Some(mut known) = known else { return false };
+    known.sort_by(|a, b| a.0.total_cmp(&b.0));
+    known.windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].2 == pair[1].2)
+}
+
+/// The number that a text begins with, as the page's script reads it, and what follows it up to a space.
+fn leading_number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim_start_matches(['<', '>', '=', ' ']);
+    let is_of_number = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '-' | '+' | 'e');
+    let end = text.find(|letter| !is_of_number(letter)).unwrap_or(text.len());
+    let unit = text[end..].trim_start().split([' ', '/']).next().unwrap_or_default();
+    Some((text[..end].parse().ok()?, unit))
 }
 
 /// A column of a table.
@@ -87,6 +124,8 @@ pub struct TableCell {
     pub sort: Option<String>,
     /// Where it leads to, in HTML.
     pub link: Option<String>,
+    /// The mark of its verdict, in HTML: `faster`, `slower`, `same`, `open`.
+    pub mark: Option<&'static str>,
     /// How it is meant, which the terminal has a colour for.
     #[serde(skip)]
     pub tone: Tone,
@@ -120,7 +159,7 @@ impl TableCell {
     }
 
     pub fn number(text: impl Into<String>, value: f64) -> Self {
-        TableCell { text: text.into(), sort: Some(format!("{value}")), ..TableCell::default() }
+        TableCell { text: text.into(), sort: Some(short(value)), ..TableCell::default() }
     }
 
     pub fn count(number: impl Into<u64>) -> Self {
@@ -128,10 +167,22 @@ impl TableCell {
         TableCell::number(number.to_string(), number as f64)
     }
 
+    /// The same, with the mark of a verdict.
+    pub(crate) fn marked(self, mark: Option<&'static str>) -> Self {
+        TableCell { mark, ..self }
+    }
+
     /// The same, leading somewhere.
     pub fn to(self, link: impl Into<String>) -> Self {
         TableCell { link: Some(link.into()), ..self }
     }
+}
+
+/// Six digits of a number, in the shorter notation.
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    let texts = [format!("{rounded}"), format!("{rounded:e}")];
+    texts.into_iter().min_by_key(String::len).unwrap_or_default()
 }
 
 impl From<String> for TableCell {
@@ -175,5 +226,40 @@ impl<'r, R> Columns<'r, R> {
 
     pub(super) fn table(self, notes: Vec<String>) -> Table {
         Table { columns: self.columns, rows: self.cells.into_iter().map(TableRow::from).collect(), notes }
+            .sorted_by_text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a column of these texts and values is still told to be sorted by.
+    fn sorts(cells: &[(&str, f64)]) -> Vec<Option<String>> {
+        let rows = cells.iter().map(|(text, value)| vec![TableCell::number(*text, *value)]);
+        let rows = rows.chain([vec![TableCell::nothing()]]);
+        let table = Table::of(vec![TableColumn::number("x")], rows);
+        table.rows.into_iter().take(cells.len()).map(|row| row.cells[0].sort.clone()).collect()
+    }
+
+    #[test]
+    fn what_texts_say_in_order_is_not_said_again() {
+        assert_eq!(
+            sorts(&[("2.0 ms ± 0.1", 2_000_000.0), (">= 10 ms", 1e7), ("< 3 ms", 2_500_000.0)]),
+            [None, None, None]
+        );
+        assert_eq!(sorts(&[("0.72x [0.7, 0.8]", 0.72), ("-1.2x", -1.2)]), [None, None]);
+    }
+
+    #[test]
+    fn what_texts_do_not_say_is_said_in_six_digits() {
+        let said = |texts: [&str; 2]| texts.map(|text| Some(text.to_owned()));
+        assert_eq!(sorts(&[("2 ms", 2_000_000.0), ("10 us", 10_000.0)]), said(["2e6", "1e4"]), "two units");
+        assert_eq!(sorts(&[("none", 0.0), ("2 slower", 2.0)]), said(["0", "2"]), "no number");
+        assert_eq!(
+            sorts(&[("< 0.0001", 1.010_512_3e-26), ("0.00001", 1e-9)]),
+            said(["1.01051e-26", "1e-9"]),
+            "an order"
+        );
     }
 }

@@ -1,18 +1,18 @@
-//! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
+//! Metrics of the cells that could stand in for each other: the figure, and a sentence that names what dominates what.
 
 use super::ranking::unfit_words;
-use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, name_among};
-use crate::format::Column;
 use crate::mark::claimed;
 use crate::plots::Plots;
-use base::wording::{list, some};
+use base::wording::{grouped, list, some};
 use judge::results::{Cell, FrontierPlace, Point, Tradeoff};
 use plan::CellId;
-use statistics::interval::Estimate;
 
 /// So many are named where there are at least two more.
 const MOST_NAMED: usize = 3;
+
+/// What nothing else dominates.
+const FRONTIER: &str = "frontier";
 
 /// More sets than these are left to `results.json`.
 const MOST_TABLES: usize = 12;
@@ -25,11 +25,23 @@ pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
         let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(point.cell)).collect();
         let shared = reader.shared_names(cells.iter().copied());
         let title = if shared.is_empty() { "All cells".to_owned() } else { shared };
-        let section = Section::new("tradeoffs", &format!("trade-off-{index}"), &title, table(reader, tradeoff, &cells));
-        Section { figure: plot_of(index).cloned(), ..section }
+        Section {
+            caption: sentence(reader, tradeoff, &cells),
+            figure: plot_of(index).cloned(),
+            ..Section::new("tradeoffs", &format!("trade-off-{index}"), &title, Table::default())
+        }
     };
     let all = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| is_shown(tradeoff));
-    let mut sections: Vec<Section> = all.map(view).collect();
+    let mut sections: Vec<Section> = Vec::new();
+    for section in all.map(view) {
+        let is_alike = |known: &&mut Section| {
+            known.figure.is_none() && section.figure.is_none() && known.caption == section.caption
+        };
+        match sections.iter_mut().find(is_alike) {
+            Some(known) => known.title += &format!("; {}", section.title),
+            None => sections.push(section),
+        }
+    }
     sections.sort_by_key(|section| section.figure.is_none());
     sections.truncate(MOST_TABLES);
     sections
@@ -56,26 +68,13 @@ pub(super) fn left_out(reader: &Reader<'_>, plots: &Plots) -> Option<String> {
     })
 }
 
-fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
+/// `frontier: int8; dominated by int8: fp32, fp16`
+fn sentence(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> String {
     let name = |id: CellId| reader.cell(id).map_or_else(|| id.to_string(), |cell| name_among(cells, cell));
-    let mut table = Columns::of(&tradeoff.points);
-    table.add(TableColumn::text("cell").meaning("candidate"), |point| TableCell::text(name(point.cell)));
-    for metric in tradeoff.metrics.iter().copied() {
-        let estimate = |point: &Point| reader.cell(point.cell)?.estimate_of(metric);
-        let shown: Vec<Estimate> = tradeoff.points.iter().filter_map(estimate).collect();
-        let fitted = Column::fit(metric.unit(), &shown);
-        table.add(TableColumn::number(fitted.heading(&metric.title())).meaning(metric.metric.meaning), |point| {
-            estimate(point).map(|estimate| TableCell::number(fitted.value(&estimate), estimate.value))
-        });
-    }
-    let meaning = "on the frontier, or what is better or equivalent in all and better in one";
-    table.add(TableColumn::text("Pareto status").meaning(meaning), |point| {
-        TableCell::text(place_words(tradeoff, point, name))
-    });
-    let all = if tradeoff.metrics.len() == 2 { "both metrics" } else { "all metrics" };
-    table.table(vec![format!(
-        "Dominated: another is better or equivalent in {all} and better in one, by the usual verdicts."
-    )])
+    let places = tradeoff.points.iter().map(|point| (place_words(tradeoff, point, name), name(point.cell)));
+    let mut places = grouped(places);
+    places.sort_by_key(|(place, _)| place != FRONTIER);
+    places.iter().map(|(place, names)| format!("{place}: {}", names.join(", "))).collect::<Vec<_>>().join("; ")
 }
 
 /// `frontier`, `within noise`, `dominated by fp32 and int8`: those on the frontier first.
@@ -90,7 +89,7 @@ fn place_words(tradeoff: &Tradeoff, point: &Point, name: impl Fn(CellId) -> Stri
             claimed(format!("dominated by {}", list(&some(by.iter().map(|cell| name(*cell)), MOST_NAMED))))
         }
         FrontierPlace::LeftOut { why } => unfit_words(*why),
-        FrontierPlace::Frontier => "frontier".to_owned(),
+        FrontierPlace::Frontier => FRONTIER.to_owned(),
         FrontierPlace::WithinNoise => "within noise".to_owned(),
     }
 }

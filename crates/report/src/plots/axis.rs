@@ -81,11 +81,6 @@ impl Axis {
         self.spread.even(value)
     }
 
-    /// Equal ratios are equally far apart.
-    pub(super) fn is_logarithmic(&self) -> bool {
-        self.spread == Spread::Logarithmic
-    }
-
     /// Where the axis begins.
     pub(super) fn left_end(&self) -> f64 {
         self.left

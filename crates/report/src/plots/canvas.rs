@@ -13,6 +13,11 @@ pub(super) const PALE: Color = Color(0xe2, 0xe2, 0xe2);
 /// The background: figures are read on light and dark pages alike.
 const PAPER: Color = Color(0xff, 0xff, 0xff);
 
+/// What is better, in the colour that pages have for it; readable on white as text is.
+pub(super) const BETTER: Color = Color(0x00, 0x56, 0x9b);
+/// What is worse.
+pub(super) const WORSE: Color = Color(0xa8, 0x43, 0x00);
+
 /// The palette of Okabe and Ito (2008), distinguishable with any colour vision; without its yellow, which is too pale on
 /// white, and after the grey of baselines.
 pub(super) const PALETTE: [Color; 6] = [
@@ -89,13 +94,6 @@ impl Canvas {
         self.sheet.rectangle(fine(from), fine(to), color, opacity);
     }
 
-    /// The same, which says what it is where a pointer rests on it.
-    pub(super) fn named_rectangle(&mut self, from: (f64, f64), to: (f64, f64), color: Color, title: &str) {
-        if fine(from).0 != fine(to).0 {
-            self.sheet.link(None, title, |sheet| sheet.rectangle(fine(from), fine(to), color, 1.0));
-        }
-    }
-
     pub(super) fn area(&mut self, points: &[(f64, f64)], color: Color, opacity: f64) {
         self.sheet.polygon(&fine_all(points), color, opacity);
     }
@@ -108,9 +106,23 @@ impl Canvas {
         self.sheet.disc(fine(at), units(radius), color, opacity);
     }
 
+    pub(super) fn diamond(&mut self, (x, y): (f64, f64), radius: f64, color: Color) {
+        self.area(&[(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)], color, 1.0);
+    }
+
     /// A dot that leads somewhere, and says what it is.
     pub(super) fn linked_dot(&mut self, at: (f64, f64), radius: f64, color: Color, target: Option<&str>, title: &str) {
         self.sheet.link(target, title, |sheet| sheet.disc(fine(at), units(radius), color, 1.0));
+    }
+
+    /// A ring of dots.
+    pub(super) fn dotted_ring(&mut self, (x, y): (f64, f64), radius: f64, color: Color) {
+        const DOTS: u32 = 8;
+        self.sheet.disc(fine((x, y)), units(radius), PAPER, 1.0);
+        for dot in 0..DOTS {
+            let (sin, cos) = (std::f64::consts::TAU * f64::from(dot) / f64::from(DOTS)).sin_cos();
+            self.dot((x + radius * cos, y + radius * sin), 0.9, color, 1.0);
+        }
     }
 
     /// A dot that is empty inside.
@@ -120,19 +132,26 @@ impl Canvas {
     }
 
     pub(super) fn text(&mut self, text: &str, at: (f64, f64), anchor: Anchor, color: Color) {
-        self.sheet.text(text, fine(at), Lettering { anchor, color, is_bold: false });
+        self.lettering(text, at, anchor, color, false);
     }
 
     pub(super) fn heading(&mut self, text: &str, at: (f64, f64)) {
-        self.sheet.text(text, fine(at), Lettering { anchor: Anchor::Start, color: INK, is_bold: true });
+        self.lettering(text, at, Anchor::Start, INK, true);
+    }
+
+    /// A text that may be bold.
+    pub(super) fn lettering(&mut self, text: &str, at: (f64, f64), anchor: Anchor, color: Color, is_bold: bool) {
+        self.sheet.text(text, fine(at), Lettering { anchor, color, is_bold });
     }
 
     /// The figure as SVG, named for readers that cannot see it.
     pub(super) fn finish(self) -> String {
         let Canvas { width, height, .. } = self;
         let (title, description) = (escape(&self.title), escape(&self.description));
+        // What has links is no image to a screen reader.
+        let role = if self.sheet.elements().contains("<a ") { "group" } else { "img" };
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" {MARK} width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"{}\" role=\"img\" aria-label=\"{title}: {description}\">\n<title>{title}</title>\n{}</svg>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" {MARK} width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"{}\" role=\"{role}\" aria-label=\"{title}: {description}\">\n<title>{title}</title>\n{}</svg>\n",
             width * FINE,
             height * FINE,
             TEXT * FINE,
@@ -172,7 +191,7 @@ mod tests {
     #[test]
     fn the_style_knows_the_colours_that_are_not_of_data() {
         let style = include_str!("../templates/report.css");
-        for color in [INK, GREY, PALE, PAPER] {
+        for color in [INK, GREY, PALE, PAPER, BETTER, WORSE] {
             assert!(style.contains(&format!("[fill=\"{color}\"]")), "{color}");
             assert!(style.contains(&format!("[stroke=\"{color}\"]")), "{color}");
         }

@@ -1,15 +1,16 @@
 //! A metric of one cell over commits: points with their intervals, breaks, changes.
 
 use super::axis::{Axis, Spread, plain_label};
-use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, shortened};
+use super::canvas::{Anchor, BETTER, Canvas, GREY, INK, PALE, WORSE, shortened};
 use crate::format;
 use base::metric::Unit;
 use statistics::interval::Interval;
 
-const WIDTH: f64 = 760.0;
+/// Half a page: two stand side by side, and letters keep their size.
+const WIDTH: f64 = 544.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 74.0;
-const RIGHT: f64 = 740.0;
+const RIGHT: f64 = 526.0;
 const TOP: f64 = 54.0;
 const BOTTOM: f64 = 196.0;
 
@@ -17,7 +18,7 @@ const BOTTOM: f64 = 196.0;
 const MOST_DOTS: usize = 150;
 
 /// Names below the axis; more would cover each other.
-const MOST_NAMES: usize = 9;
+const MOST_NAMES: usize = 6;
 
 /// What a line across the course says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Course {
             if scale.unit.is_empty() { self.title.clone() } else { format!("{}, {}", self.title, scale.unit) };
         let described = self.changes.iter().map(|change| change.words.clone()).collect::<Vec<_>>().join("; ");
         let mut canvas = Canvas::new(&heading, &described, WIDTH, HEIGHT);
-        canvas.heading(&shortened(&heading, 80), (14.0, 20.0));
+        canvas.heading(&shortened(&heading, 60), (14.0, 20.0));
         let up = Up(self.up(scale.factor));
         for (value, label) in up.0.ticks_up(plain_label) {
             let y = up.position(value);
@@ -115,7 +116,6 @@ impl Course {
     }
 
     fn draw_values(&self, canvas: &mut Canvas, up: &Up, factor: f64) {
-        let color = PALETTE[0];
         let at = |index: usize| (self.across(index as f64), up.position(self.values[index] / factor));
         let mut stretch: Vec<(f64, f64)> = Vec::new();
         for index in 0..self.values.len() {
@@ -135,19 +135,23 @@ impl Course {
             let (x, y) = at(index);
             if let Some(interval) = self.intervals[index] {
                 let [low, high] = [interval.low, interval.high].map(|end| up.position(end / factor));
-                canvas.line((x, low), (x, high), color, 1.6);
+                canvas.line((x, low), (x, high), GREY, 1.6);
             }
             let title = format!("{}: {}", self.names[index], format::measured(self.unit, self.values[index], None));
-            canvas.linked_dot((x, y), 3.2, color, self.links.get(index).map(String::as_str), &title);
+            canvas.linked_dot((x, y), 3.2, INK, self.links.get(index).map(String::as_str), &title);
         }
     }
 
     fn draw_changes(&self, canvas: &mut Canvas) {
         for change in &self.changes {
             let x = self.across(change.at as f64 - 0.5);
-            let color = PALETTE[usize::from(change.is_worse)];
-            canvas.line((x, TOP - 4.0), (x, BOTTOM), color, 1.6);
-            canvas.text(&change.words, (x.clamp(LEFT + 30.0, RIGHT - 30.0), TOP - 12.0), Anchor::Middle, color);
+            let color = if change.is_worse { WORSE } else { BETTER };
+            canvas.line((x, TOP), (x, BOTTOM), color, 1.6);
+            match change.is_worse {
+                true => canvas.diamond((x, TOP - 5.0), 5.2, color),
+                false => canvas.dot((x, TOP - 5.0), 4.2, color, 1.0),
+            }
+            canvas.text(&change.words, (x.clamp(LEFT + 30.0, RIGHT - 30.0), TOP - 18.0), Anchor::Middle, color);
         }
     }
 

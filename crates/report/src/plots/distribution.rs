@@ -135,7 +135,7 @@ pub(super) fn draw(
         base += row.height(most);
     }
     let caption = caption(distributed, &rows, cells.len(), most);
-    Figure { svg: canvas.finish(), file, title, caption }
+    Figure { svg: canvas.finish(), file, title, caption, narrow: None }
 }
 
 fn row<'a>(drawn: &Drawn<'_, '_>, distributed: Distributed, cell: &'a Cell) -> Row<'a> {

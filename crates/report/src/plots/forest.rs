@@ -3,7 +3,7 @@
 //! One dot a block, pale, shows what the estimate was made from. Speed-ups and controls are drawn alike.
 
 use super::axis::{Axis, Spread, plain_label};
-use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
+use super::canvas::{Anchor, BETTER, Canvas, Color, GREY, INK, PALE, WORSE, shortened, text_width};
 use crate::format;
 use statistics::interval::Interval;
 use statistics::quantile::{representatives_sorted, sorted};
@@ -125,7 +125,7 @@ impl Forest {
 }
 
 impl Row {
-    /// Filled where a difference is claimed, empty where none is.
+    /// A dot is better, a diamond worse, a ring equivalent, a dotted ring undecided, as on the first screen of a page.
     fn draw(&self, canvas: &mut Canvas, axis: &Axis, y: f64, most_dots: usize) {
         const RADIUS: f64 = 4.2;
         let color = color_of(self.verdict);
@@ -144,17 +144,19 @@ impl Row {
         }
         let at = (axis.position(self.ratio), y);
         match self.verdict {
+            Some(verdict) if verdict.is_regression() => canvas.diamond(at, RADIUS + 1.0, color),
             Some(verdict) if verdict.is_difference() => canvas.dot(at, RADIUS, color, 1.0),
-            _ => canvas.ring(at, RADIUS, color),
+            Some(verdict) if !verdict.is_open() => canvas.ring(at, RADIUS, color),
+            _ => canvas.dotted_ring(at, RADIUS, color),
         }
     }
 }
 
 fn color_of(verdict: Option<Verdict>) -> Color {
     match verdict.map(Verdict::claim) {
-        Some(Claim::Difference) => PALETTE[usize::from(verdict.is_some_and(Verdict::is_regression))],
-        Some(Claim::Sameness) => PALETTE[2],
-        Some(Claim::Nothing) | None => GREY,
+        Some(Claim::Difference) if verdict.is_some_and(Verdict::is_regression) => WORSE,
+        Some(Claim::Difference) => BETTER,
+        Some(Claim::Sameness | Claim::Nothing) | None => GREY,
     }
 }
 

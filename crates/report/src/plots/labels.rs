@@ -29,7 +29,7 @@ impl Area {
         }
     }
 
-    fn overlaps(&self, other: &Area) -> bool {
+    pub(super) fn overlaps(&self, other: &Area) -> bool {
         self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
     }
 

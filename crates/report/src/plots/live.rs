@@ -76,5 +76,11 @@ fn figure(reader: &Reader<'_>, group: &[&Cell], drawn: &[Figure]) -> Option<Figu
         canvas.curve(&arena.live.iter().enumerate().map(point).collect::<Vec<_>>(), color, 1.6);
     }
     let caption = "What the runtime has handed out for activations at the end of each node, in the first inference; weights are left out.".to_owned();
-    Some(Figure { svg: canvas.finish(), file: unused(drawn, &format!("memory-{}", slug(&name))), title, caption })
+    Some(Figure {
+        svg: canvas.finish(),
+        file: unused(drawn, &format!("memory-{}", slug(&name))),
+        title,
+        caption,
+        narrow: None,
+    })
 }

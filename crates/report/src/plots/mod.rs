@@ -7,11 +7,11 @@
 mod axis;
 mod canvas;
 mod course;
+mod curves;
 mod distribution;
 mod forest;
 mod labels;
 mod live;
-mod operators;
 mod pareto;
 mod run_box;
 mod scale;
@@ -23,8 +23,7 @@ mod timeline;
 mod varied;
 
 pub(crate) use course::{Course, CourseBreak, CourseChange};
-pub(crate) use forest::{Forest, Row as ForestRow};
-pub(crate) use scale::RatioScale;
+pub(crate) use scale::{LengthScale, RatioScale};
 
 use std::cell::RefCell;
 
@@ -55,7 +54,7 @@ pub struct Plots {
     pub control: Option<Figure>,
     /// Two metrics against each other, with the index of the set of cells in what is judged.
     pub tradeoffs: Vec<(usize, Figure)>,
-    /// Where the time of each group's cells goes.
+    /// The memory of each group's cells over their nodes.
     pub profile: Vec<Figure>,
     /// Throughput over batch size and clients, latency over the rate.
     pub varied: Vec<Figure>,
@@ -98,6 +97,8 @@ pub struct Figure {
     pub caption: String,
     /// The figure itself.
     pub svg: String,
+    /// The same for the width of a phone; none where the figure is scrolled there.
+    pub narrow: Option<String>,
 }
 
 /// Whether this is the text of a plot that a report drew.
@@ -127,7 +128,7 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
     let mut plots = Plots {
         speedup: speedup::draw(reader),
         machines: speedup::draw_machines(reader),
-        profile: [operators::draw(reader), live::draw(reader)].concat(),
+        profile: live::draw(reader),
         varied: varied::draw(reader),
         tradeoffs: pareto::draw(reader),
         control: speedup::draw_controls(reader),
@@ -232,6 +233,7 @@ mod tests {
             title: String::new(),
             caption: String::new(),
             svg: String::new(),
+            narrow: None,
         };
         assert_eq!(unused(&[plot("latency-A.svg")], "latency-a"), "latency-a-2.svg");
     }

@@ -48,7 +48,7 @@ pub(super) fn draw(reader: &Reader<'_>) -> Vec<(usize, Figure)> {
         let title = format!("{} against {}{suffix}", capitalized(&across.title()), up.title());
         let svg = Scatter::new(reader, tradeoff, &cells, across, up).draw(&title).finish();
         let caption = if plots.is_empty() { caption(undrawn) } else { String::new() };
-        plots.push((index, Figure { file, title, caption, svg }));
+        plots.push((index, Figure { file, title, caption, svg, narrow: None }));
     }
     plots
 }

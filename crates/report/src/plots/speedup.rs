@@ -32,7 +32,7 @@ pub(super) fn draw(reader: &Reader<'_>) -> Option<Figure> {
     let caption = caption(&comparisons, rows.len());
     let axis = "left: slower, right: faster (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
-    Some(Figure { svg, file, title, caption })
+    Some(Figure { svg, file, title, caption, narrow: None })
 }
 
 /// The figure of each comparison on the machines that made it, and in their mean; `None` where there is one machine.
@@ -55,7 +55,13 @@ pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Figure> {
     let (axis, margin) = ("left: slower, right: faster (logarithmic)", results.rules.margin);
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
     let caption = format!("Each machine by its own blocks, and the mean over machines; the first {MOST_ROWS} rows.");
-    (!results.across.is_empty()).then_some(Figure { svg, file: "machines.svg".to_owned(), title, caption })
+    (!results.across.is_empty()).then_some(Figure {
+        svg,
+        file: "machines.svg".to_owned(),
+        title,
+        caption,
+        narrow: None,
+    })
 }
 
 /// The figure of the controls; `None` where there is none with an interval.
@@ -68,11 +74,8 @@ pub(super) fn draw_controls(reader: &Reader<'_>) -> Option<Figure> {
     let title = if controls.len() == 1 { "Control: A/A comparison" } else { "Controls: A/A comparisons" }.to_owned();
     let axis = "ratio of the two sides: 1 but for noise (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.svg();
-    let caption = format!(
-        "The same cell measured twice in the same blocks, as if it were two cells. Bar: the ratio with its interval; small dots: each block. Within the shaded margin of {} the two sides are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
-        format::percent(margin)
-    );
-    Some(Figure { svg, file, title, caption })
+    let caption = format!("Small dots: each block; shaded: the margin of {}.", format::percent(margin));
+    Some(Figure { svg, file, title, caption, narrow: None })
 }
 
 fn compared(reader: &Reader<'_>, row: &Comparison) -> Option<Row> {
@@ -83,10 +86,10 @@ fn compared(reader: &Reader<'_>, row: &Comparison) -> Option<Row> {
         false => slice_ratios(baseline, cell),
     };
     // The reason why nothing is claimed stands in the table; here it would need the room of the axis.
+    let value = || format::judged_ratio(row.ratio, row.interval(), row.margin);
     let words = match row.withheld() {
-        Some(_) => {
-            format!("{} {}", format::judged_ratio(row.ratio, row.interval(), row.margin), format::verdict_of(row))
-        }
+        _ if cell.outputs_differ() => format!("{} outputs differ", value()),
+        Some(_) => format!("{} no verdict", value()),
         None => format::speedup(row),
     };
     let on_cpu = cell.told_cpu_share().map(|share| format!("{} on cpu", format::percent(share)));
@@ -97,7 +100,7 @@ fn compared(reader: &Reader<'_>, row: &Comparison) -> Option<Row> {
         ratio: row.ratio,
         interval: row.interval(),
         blocks: ratios(&logs),
-        verdict: row.is_judged().then_some(row.verdict),
+        verdict: (row.is_judged() && !cell.outputs_differ()).then_some(row.verdict),
     })
 }
 
@@ -158,7 +161,7 @@ fn ratios(logs: &[f64]) -> Vec<f64> {
 fn caption(comparisons: &[&Comparison], drawn: usize) -> String {
     let margin = comparisons.first().map_or(0.0, |first| first.margin);
     let mut text = format!(
-        "Speed-up of each cell over its baseline, paired by block, with its interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",
+        "Speed-up of each cell over its baseline, paired by block, with its interval; small dots: each block. Shaded: the margin of {}. Dot: faster; diamond: slower; ring: no difference claimed.",
         format::percent(margin)
     );
     if comparisons.len() > drawn {

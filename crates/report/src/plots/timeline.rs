@@ -170,7 +170,7 @@ fn draw_cell(drawn: &Drawn<'_, '_>, cell: &Cell) -> Figure {
     }
     let file = "timeline.svg".to_owned();
     let caption = caption(scale.unit);
-    Figure { svg: canvas.finish(), file, title, caption }
+    Figure { svg: canvas.finish(), file, title, caption, narrow: None }
 }
 
 /// From the smallest half percent of the counted samples to their largest percent, with room for typical warm-up.

@@ -1,170 +1,207 @@
-//! What the numbers of a workload are over something that was varied: items per second over the batch size and over the
-//! number of clients, latency over the rate of queries. One line an entry of the compared axis.
+//! What the numbers of a workload are over something that was varied: items per second over the batch size, latency over
+//! the rate of queries, and over what clients get of it. One line an entry of the compared axis, with its name at its end.
 
 use std::collections::BTreeMap;
 
-use super::axis::{Axis, Spread, WIDE, plain_label};
-use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, text_width};
+use super::curves::{Axes, Curves, Line, LineVerdict, Point, WIDTHS};
 use super::{Figure, slug, unused};
-use crate::format::{Column, amount, shown_interval};
+use crate::format;
+use crate::mark::claimed;
 use crate::page::Reader;
-use crate::page::load::knees;
-use base::metric::{ITEMS, LATENCY, MetricReference, Statistic, Unit};
+use crate::page::load::{knees, largest_rate};
+use base::metric::{ITEMS, LARGEST_RATE, LATENCY, MetricReference, Statistic, Unit};
+use base::wording::distinct;
 use experiment::{Axis as PlanAxis, LatencyBound, Load};
 use judge::results::Cell;
 use onnx::batch_among;
-use statistics::interval::Estimate;
-
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 76.0;
-const RIGHT: f64 = WIDTH - 22.0;
-const TOP: f64 = 66.0;
-const BOTTOM: f64 = HEIGHT - 54.0;
 
 /// More figures are left to the tables.
 const MOST_FIGURES: usize = 4;
 
-/// As many lines as there are colours.
-const MOST_LINES: usize = PALETTE.len();
+/// More lines cannot be told apart.
+const MOST_LINES: usize = 6;
 
 /// Something that is varied, and what is drawn over it.
 struct Varied {
-    title: &'static str,
+    title: fn(Statistic) -> String,
     /// Its file is called by it.
     stem: &'static str,
-    across: &'static str,
-    up: &'static str,
-    unit: Unit,
+    axes: Axes,
     caption: &'static str,
-    points: fn(&Cell, &Dimensions) -> Option<Points>,
+    /// Fewer places on a line are read in the table.
+    fewest: usize,
+    point: fn(&Cell, &Dimensions) -> Option<Point>,
 }
-
-/// Where a cell lies, and its values, each with the name that it adds to a line's.
-type Points = (f64, Vec<(&'static str, Estimate)>);
 
 const VARIED: [Varied; 3] = [
     Varied {
-        title: "Throughput over batch size",
+        title: |_| "Throughput over batch size".to_owned(),
         stem: "throughput",
-        across: "batch size",
-        up: "items/s",
-        unit: Unit::PerSecond,
+        axes: Axes { across: "batch size", unit: Unit::PerSecond },
         caption: "Items per second, with 95 % intervals over runs.",
-        points: |cell, input| {
+        fewest: 3,
+        point: |cell, input| {
             // Other shapes and values than the batch are another question.
             let batch = input.batch.filter(|_| !input.has_shapes && cell.load.is_none())?;
-            Some((batch as f64, vec![("", cell.estimate(&ITEMS)?)]))
+            Some(Point { across: batch as f64, up: cell.estimate(&ITEMS)?, is_least: false, clients: None })
         },
     },
     Varied {
-        title: "Throughput over clients",
+        title: |_| "Mean latency against throughput".to_owned(),
         stem: "clients",
-        across: "clients",
-        up: "inferences/s",
-        unit: Unit::PerSecond,
-        caption: "Inferences per second, with 95 % intervals over runs. The ring marks the knee: the number of clients with the most throughput for its latency.",
-        points: |cell, _| match cell.load.as_ref()?.queries {
-            Load::Clients(clients) => Some((f64::from(clients), vec![("", cell.throughput()?)])),
-            _ => None,
+        axes: Axes { across: "inferences/s", unit: Unit::Nanoseconds },
+        caption: "Of one inference, with 95 % intervals over runs; numbers: clients.",
+        fewest: 2,
+        point: |cell, _| {
+            let Load::Clients(clients) = cell.load.as_ref()?.queries else { return None };
+            let (across, up) = (cell.throughput()?.value, cell.mean_latency()?);
+            Some(Point { across, up, is_least: false, clients: Some(clients) })
         },
     },
     Varied {
-        title: "Latency over rate",
+        title: |statistic| format!("{} against the rate of queries", statistic.name()),
         stem: "rate",
-        across: "queries/s",
-        up: "latency",
-        unit: Unit::Nanoseconds,
-        caption: "Percentiles of the time from when a query was due to its answer, with 95 % intervals over runs. The dashed line is the bound.",
-        points: |cell, _| {
+        axes: Axes { across: "queries/s", unit: Unit::Nanoseconds },
+        caption: "The time from when a query was due to its answer, with 95 % intervals over runs.",
+        fewest: 2,
+        point: |cell, _| {
             let load = cell.load.as_ref()?;
-            let rate = match load.queries {
+            let across = match load.queries {
                 Load::Rate { per_s, .. } => per_s,
                 // A prediction has no latencies.
                 Load::Largest { .. } if load.tried.is_empty() => return None,
                 Load::Largest { .. } => load.per_s?,
                 _ => return None,
             };
-            let bounded = load.queries.bound().map_or(Statistic::P99, |bound| bound.statistic());
-            let named = [("median", Statistic::Median), (bounded.name(), bounded)];
-            let value =
-                |(name, statistic)| Some((name, cell.estimate_of(MetricReference { metric: &LATENCY, statistic })?));
-            Some((rate, named.into_iter().filter_map(value).collect()))
+            let reference = percentile(cell);
+            let is_least = !cell.supports(reference);
+            Some(Point { across, up: cell.estimate_of(reference)?, is_least, clients: None })
         },
     },
 ];
 
-/// What one line joins: its name, and the value at each position.
-struct Line {
-    name: String,
-    points: Vec<(f64, Estimate)>,
-    knee: Option<f64>,
+/// The percentile of latency that is drawn over a rate.
+fn percentile(cell: &Cell) -> MetricReference {
+    let bound = cell.load.as_ref().and_then(|load| load.queries.bound());
+    let statistic = bound.map_or(Statistic::P99, |bound| bound.statistic());
+    MetricReference { metric: &LATENCY, statistic }
 }
 
 /// One figure for each model and device, and for each value of whatever else is varied and not compared.
 pub(super) fn draw(reader: &Reader<'_>) -> Vec<Figure> {
     let mut plots: Vec<Figure> = Vec::new();
-    let differs = |line: &Line| line.points.windows(2).any(|pair| pair[0].0 != pair[1].0);
+    let places = |line: &Line| distinct(line.points.iter().map(|point| point.across)).len();
     for varied in &VARIED {
-        let figures = lines(reader, varied).into_iter().filter(|(_, lines)| lines.iter().any(differs));
-        for (shared, lines) in figures.take(MOST_FIGURES) {
-            let title = match shared.as_str() {
-                "" => varied.title.to_owned(),
-                shared => format!("{}: {shared}", varied.title),
-            };
+        let is_drawn = |lines: &[Line]| lines.iter().any(|line| places(line) >= varied.fewest);
+        let figures = lines(reader, varied).into_iter().filter(|(_, lines)| is_drawn(lines));
+        for (shared, mut lines) in figures.take(MOST_FIGURES) {
+            let is_cut = lines.len() > MOST_LINES;
+            lines.sort_by_key(|line| is_cut && !line.is_chosen && !line.is_baseline);
+            lines.truncate(MOST_LINES);
+            if let [only] = lines.as_mut_slice() {
+                only.is_baseline = true;
+            }
+            let bound = bound(reader, varied);
+            let title = (varied.title)(bound.map_or(Statistic::P99, |bound| bound.statistic()));
+            let title = if shared.is_empty() { title } else { format!("{title}: {shared}") };
             let file = unused(&plots, slug(&format!("{}-{shared}", varied.stem)).as_str());
-            let svg = figure(&title, varied, &lines, bound(reader, varied));
-            plots.push(Figure { file, svg, title, caption: caption(varied, lines.len()) });
+            let [svg, narrow] = WIDTHS.map(|width| Curves::new(varied.axes, &lines, bound, width).figure(&title));
+            plots.push(Figure { file, svg, title, caption: caption(varied, &lines, is_cut), narrow: Some(narrow) });
         }
     }
     plots
 }
 
-fn caption(varied: &Varied, lines: usize) -> String {
-    let more = if lines == MOST_LINES { " At most six lines are drawn; the table has all cells." } else { "" };
-    format!("{}{more}", varied.caption)
+fn caption(varied: &Varied, lines: &[Line], is_cut: bool) -> String {
+    let has = |has: &dyn Fn(&Line) -> bool| lines.iter().any(has);
+    let largest = has(&|line| line.largest.as_ref().is_some_and(|it| it.estimate.is_some()));
+    let least = has(&|line| line.points.iter().any(|point| point.is_least));
+    let verdict = lines.iter().find(|line| !line.verdict.word.is_empty());
+    let verdict = verdict.map(|line| format!("Colour and word: the verdict by {}.", line.verdict.metric));
+    let sentences = [
+        Some(varied.caption),
+        has(&|line| line.knee.is_some())
+            .then_some("The ring marks the knee: the number of clients with the most throughput for its latency."),
+        largest.then_some("On the dashed bound: the largest rate, with its interval."),
+        least.then_some("Arrow: a lower bound, since samples are too few for the percentile."),
+        verdict.as_deref(),
+        is_cut.then_some("At most six lines are drawn; the table has all cells."),
+    ];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// The bound that the cells of a course of latencies are to keep.
 fn bound(reader: &Reader<'_>, varied: &Varied) -> Option<LatencyBound> {
     let mut bounds = reader.results.cells.iter().filter_map(|cell| cell.load.as_ref()?.queries.bound());
-    bounds.next().filter(|_| varied.unit == Unit::Nanoseconds)
+    bounds.next().filter(|_| varied.stem == "rate")
 }
+
+/// A line in the making, and the cells on it.
+type Gathered<'a> = (Line, Vec<&'a Cell>);
 
 /// The lines of each figure, by what its cells have in common, in plan order.
 fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
-    let mut figures: Vec<(String, Vec<Line>)> = Vec::new();
-    let knees = knees(reader);
+    let mut figures: Vec<(String, Vec<Gathered<'_>>)> = Vec::new();
+    let (knees, best) = (knees(reader), reader.best());
     for cell in &reader.results.cells {
         let input = Dimensions::of(reader, cell);
-        let Some((at, values)) = (varied.points)(cell, &input) else { continue };
+        let Some(point) = (varied.point)(cell, &input) else { continue };
         let (shared, name) = names(reader, cell, &input);
         let index = figures.iter().position(|(known, _)| *known == shared).unwrap_or_else(|| {
             figures.push((shared, Vec::new()));
             figures.len() - 1
         });
-        for (more, value) in values {
-            let of_figure = &mut figures[index].1;
-            let name = [name.as_str(), more].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-            let known = of_figure.iter().position(|line| line.name == name);
-            let Some(position) = known.or_else(|| {
-                let is_room = of_figure.len() < MOST_LINES;
-                is_room.then(|| of_figure.push(Line { name, points: Vec::new(), knee: None }))?;
-                Some(of_figure.len() - 1)
-            }) else {
-                continue;
-            };
-            let line = &mut of_figure[position];
-            line.points.push((at, value));
-            if cell.load.is_some() && varied.unit == Unit::PerSecond && knees.contains(&cell.id) {
-                line.knee = Some(at);
-            }
+        let of_figure = &mut figures[index].1;
+        let position = of_figure.iter().position(|(line, _)| line.name == name).unwrap_or_else(|| {
+            of_figure.push((Line { name, ..Line::default() }, Vec::new()));
+            of_figure.len() - 1
+        });
+        let (line, cells) = &mut of_figure[position];
+        if knees.contains(&cell.id) && cell.load.is_some() {
+            line.knee = Some((point.across, point.up.value));
         }
+        line.largest = line.largest.take().or_else(|| largest_rate(reader, cell));
+        line.is_chosen |= best.contains(&cell.id);
+        line.is_baseline |= reader.results.is_baseline(cell);
+        line.points.push(point);
+        cells.push(cell);
     }
-    for (_, lines) in &mut figures {
-        lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    let judged = |(mut line, cells): Gathered<'_>| {
+        line.verdict = verdict(reader, &cells).unwrap_or_default();
+        // Beyond the knee throughput no longer grows with clients.
+        line.points.sort_by(|a, b| a.clients.cmp(&b.clients).then(a.across.total_cmp(&b.across)));
+        line
+    };
+    figures.into_iter().map(|(shared, lines)| (shared, lines.into_iter().map(judged).collect())).collect()
+}
+
+/// What all verdicts on what is drawn of these cells say, in their word: on the largest rate where it was looked for, on the
+/// percentile of latency if each rate has enough samples for it, else on what cells are compared by.
+fn verdict(reader: &Reader<'_>, cells: &[&Cell]) -> Option<LineVerdict> {
+    let of = |metric: MetricReference| {
+        let rows = reader.results.compared_by(metric).filter(move |row| cells.iter().any(|cell| cell.id == row.cell));
+        rows.collect::<Vec<_>>()
+    };
+    let largest = of(MetricReference::of(&LARGEST_RATE));
+    let is_at_rate = |cell: &&Cell| cell.load.as_ref().is_some_and(|load| matches!(load.queries, Load::Rate { .. }));
+    let at_rates: Vec<&Cell> = cells.iter().copied().filter(is_at_rate).collect();
+    let percentiles = at_rates.first().map_or_else(Vec::new, |cell| of(percentile(cell)));
+    let compared = if at_rates.is_empty() { cells } else { &at_rates };
+    let (rows, all) = match (largest.is_empty(), percentiles.is_empty()) {
+        (false, _) => (largest, 1),
+        (_, false) if percentiles.len() == at_rates.len() => (percentiles, at_rates.len()),
+        _ => (compared.iter().filter_map(|cell| reader.against(cell)).collect(), compared.len()),
+    };
+    if rows.len() < all || rows.iter().any(|row| !row.is_judged()) || cells.iter().any(|cell| cell.outputs_differ()) {
+        return None;
     }
-    figures
+    let said = distinct(rows.iter().map(|row| (format::tone(row.verdict), format::verdict_of(row))));
+    let [(tone, word)] = said.try_into().ok()?;
+    let metric = match rows.first()?.metric {
+        MetricReference::LATENCY => "median latency".to_owned(),
+        other => other.title(),
+    };
+    Some(LineVerdict { tone, word: claimed(word), metric })
 }
 
 /// What is stored about the input of a cell.
@@ -198,137 +235,4 @@ fn names(reader: &Reader<'_>, cell: &Cell, input: &Dimensions) -> (String, Strin
     shared.extend(input.other_sizes.iter().map(|(name, size)| format!("{name} {size}")));
     let line: Vec<&str> = axes().filter(|axis| is_line(*axis)).map(|axis| cell.names[axis].as_str()).collect();
     (shared.join(", "), line.join(", "))
-}
-
-fn figure(title: &str, varied: &Varied, lines: &[Line], bound: Option<LatencyBound>) -> String {
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let column = Column::fit(varied.unit, points().map(|(_, rate)| rate));
-    let factor = column.scale.factor;
-    let positions: Vec<f64> = {
-        let mut positions: Vec<f64> = points().map(|(at, _)| *at).collect();
-        positions.sort_by(f64::total_cmp);
-        positions.dedup();
-        positions
-    };
-    let [first, last] =
-        [positions.first(), positions.last()].map(|at| at.copied().unwrap_or(1.0).max(f64::MIN_POSITIVE));
-    let across = Axis::new(Spread::Logarithmic, first, last, LEFT, RIGHT);
-    let limit = bound.map(|bound| Estimate { value: bound.limit.0 as f64, interval: None, n: 1, confidence: 0.95 });
-    let up = up(points().map(|(_, rate)| rate).chain(&limit), factor);
-    let point_at = |at: f64, rate: f64| (across.position(at), BOTTOM - up.position(rate / factor));
-    let described = |line: &Line| {
-        let values =
-            line.points.iter().map(|(at, rate)| format!("{}: {}", plain_label(*at), column.value_with_unit(rate)));
-        format!("{} {}", line.name, values.collect::<Vec<_>>().join(", "))
-    };
-    let described: Vec<String> = lines.iter().map(described).collect();
-    let mut canvas = Canvas::new(title, &described.join("; "), WIDTH, HEIGHT);
-    canvas.heading(&shortened(title, 80), (14.0, 20.0));
-    draw_legend(&mut canvas, lines);
-    for (value, label) in up.ticks_up(plain_label) {
-        let y = BOTTOM - up.position(value);
-        canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
-        canvas.text(&label, (LEFT - 8.0, y), Anchor::End, INK);
-    }
-    draw_positions(&mut canvas, &across, &positions, varied.across);
-    let name = column.heading(varied.up) + if up.is_logarithmic() { " (logarithmic)" } else { "" };
-    canvas.text(&name, (14.0, TOP - 12.0), Anchor::Start, GREY);
-    for (line, color) in lines.iter().zip(PALETTE) {
-        let curve: Vec<(f64, f64)> = line.points.iter().map(|(at, rate)| point_at(*at, rate.value)).collect();
-        canvas.curve(&curve, color, 1.6);
-        for ((from, rate), at) in line.points.iter().zip(curve) {
-            if let Some(interval) = shown_interval(rate) {
-                let [low, high] = [interval.low, interval.high].map(|end| point_at(*from, end));
-                canvas.line((low.0, low.1.min(BOTTOM)), high, color, 1.4);
-            }
-            canvas.dot(at, 3.6, color, 1.0);
-            if line.knee == Some(*from) {
-                canvas.ring(at, 7.0, color);
-            }
-        }
-    }
-    if let Some(bound) = bound {
-        let y = BOTTOM - up.position(bound.limit.0 as f64 / factor);
-        canvas.dashes((LEFT, y), (RIGHT, y), INK);
-        let text = format!("{} {}", bound.statistic().name(), amount(Unit::Nanoseconds, bound.limit.0 as f64));
-        canvas.text(&text, (RIGHT, y - TEXT * 0.7), Anchor::End, INK);
-    }
-    canvas.finish()
-}
-
-/// From zero, unless the rates are too far apart for that.
-fn up<'a>(rates: impl Iterator<Item = &'a Estimate>, factor: f64) -> Axis {
-    let ends = |rate: &Estimate| shown_interval(rate).map_or([rate.value; 2], |interval| [interval.low, interval.high]);
-    let values = rates.flat_map(ends).map(|value| value / factor).filter(|value| value.is_finite() && *value > 0.0);
-    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-    let height = BOTTOM - TOP;
-    if high > low * WIDE && low > 0.0 {
-        Axis::new(Spread::Logarithmic, low, high, 0.0, height)
-    } else {
-        Axis::from_zero(high * 1.06, 0.0, height)
-    }
-}
-
-/// Every position has its line; labels that would touch the one before are left out.
-fn draw_positions(canvas: &mut Canvas, across: &Axis, positions: &[f64], title: &str) {
-    let mut free_from = f64::NEG_INFINITY;
-    for at in positions {
-        let (x, label) = (across.position(*at), amount(Unit::Number, *at));
-        canvas.line((x, TOP), (x, BOTTOM), PALE, 1.0);
-        if x - text_width(&label) / 2.0 >= free_from {
-            canvas.text(&label, (x, BOTTOM + TEXT), Anchor::Middle, INK);
-            free_from = x + text_width(&label) / 2.0 + 6.0;
-        }
-    }
-    canvas.line((LEFT, BOTTOM), (RIGHT, BOTTOM), GREY, 1.0);
-    canvas.text(title, ((LEFT + RIGHT) / 2.0, BOTTOM + 2.6 * TEXT), Anchor::Middle, GREY);
-}
-
-fn draw_legend(canvas: &mut Canvas, lines: &[Line]) {
-    if let [only] = lines
-        && only.name.is_empty()
-    {
-        return;
-    }
-    let most = ((RIGHT - LEFT) / lines.len().max(1) as f64 / text_width("m")) as usize;
-    let mut x = LEFT;
-    for (line, color) in lines.iter().zip(PALETTE) {
-        let name = shortened(&line.name, most.saturating_sub(5).max(4));
-        canvas.line((x, 38.0), (x + 14.0, 38.0), color, 2.0);
-        canvas.text(&name, (x + 20.0, 38.0), Anchor::Start, INK);
-        x += 20.0 + text_width(&name) + 20.0;
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use statistics::interval::Interval;
-
-    #[test]
-    fn rates_stand_from_zero_unless_they_are_far_apart() {
-        let rate = |value: f64| Estimate { value, interval: None, n: 5, confidence: 0.95 };
-        let near = [rate(100.0), rate(300.0)];
-        assert_eq!(up(near.iter(), 1.0).position(0.0), 0.0);
-        let far = [rate(1.0), rate(300.0)];
-        assert!(up(far.iter(), 1.0).position(1.0) > 0.0);
-    }
-
-    #[test]
-    fn a_figure_names_its_lines_and_every_batch() {
-        let rate = |value: f64| {
-            let interval = Some(Interval::around(value, 2.0));
-            Estimate { value, interval, n: 10, confidence: 0.95 }
-        };
-        let line = |name: &str, by: f64| Line {
-            name: name.to_owned(),
-            points: vec![(1.0, rate(50.0 * by)), (8.0, rate(90.0 * by)), (32.0, rate(100.0 * by))],
-            knee: Some(8.0),
-        };
-        let svg = figure("t", &VARIED[0], &[line("fp32", 1.0), line("int8", 2.0)], None);
-        for text in [">fp32<", ">int8<", ">1<", ">8<", ">32<", ">batch size<"] {
-            assert!(svg.contains(text), "{text} in {svg}");
-        }
-    }
 }

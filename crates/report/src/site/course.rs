@@ -24,11 +24,13 @@ pub(super) struct Page {
 struct Section {
     title: &'static str,
     cells: Table,
+    /// What every figure shows.
+    caption: &'static str,
     figures: Vec<Figure>,
 }
 
-/// What every figure shows; said once below the last one.
-const CAPTION: &str = "Each dot: the value at a commit, with its 95 % interval and a link to that report. Solid line: the machine or a setting changed, so the sides cannot be compared; dashed: the model, runtime or specification changed.";
+/// What every figure shows.
+const CAPTION: &str = "Each dot: the value at a commit, with its 95 % interval and a link to that report. Solid line: the machine or a setting changed, so the sides cannot be compared; dashed: the model, runtime or specification changed. A mark above a line: the metric changed, a dot for the better, a diamond for the worse.";
 
 pub(super) fn page(experiment: &Histories<'_>, site: &Site<'_>) -> Page {
     let newest = experiment.known.points.last();
@@ -54,22 +56,28 @@ fn section(history: &History, experiment: &Histories<'_>) -> Section {
     };
     let anchor = |index: usize| format!("{}-{index}", history.metric.column());
     let lines = history::lines(history);
-    let last = lines.len().saturating_sub(1);
     let figure = |(index, line): (usize, &Line)| {
         let course = history::course(history, &history.series[index], &line.name, Some(&link));
-        let caption = if index == last { CAPTION } else { "" };
-        Figure { file: anchor(index), title: line.name.clone(), svg: course.svg(), caption: caption.to_owned() }
+        Figure {
+            file: anchor(index),
+            title: line.name.clone(),
+            svg: course.svg(),
+            caption: String::new(),
+            narrow: None,
+        }
     };
     Section {
         title: history.metric.metric.title,
         cells: cells(history, &lines, &anchor),
+        caption: CAPTION,
         figures: lines.iter().enumerate().map(figure).collect(),
     }
 }
 
 fn cells(history: &History, lines: &[Line], anchor: &dyn Fn(usize) -> String) -> Table {
     let row = |(index, line): (usize, &Line)| {
-        let values = &history.series[index].values;
+        let series = &history.series[index];
+        let (values, newest) = (&series.values, series.changes.last());
         let number = |text: &str, value: Option<f64>| match value {
             Some(value) => TableCell::number(text, value),
             None => TableCell::nothing(),
@@ -79,7 +87,7 @@ fn cells(history: &History, lines: &[Line], anchor: &dyn Fn(usize) -> String) ->
             TableCell::text(line.course.clone()),
             number(&line.first, values.first().map(|value| value.value)),
             number(&line.last, values.last().map(|value| value.value)),
-            line.changes.first().map_or_else(TableCell::nothing, TableCell::text),
+            line.changes.first().map_or_else(TableCell::nothing, TableCell::text).marked(newest.map(history::mark)),
         ];
         TableRow { anchor: None, cells }
     };

@@ -45,7 +45,8 @@ fn row(experiment: &Histories<'_>) -> TableRow {
         text(newest.map(|results| results.provenance.machine.clone())),
         text(newest.and_then(|results| results.detectable_effect.grade).map(|grade| grade.letter().to_owned())),
         text(course),
-        text(change.map(|change| format!("{}: {}", change.name, change.words))),
+        text(change.as_ref().map(|change| format!("{}: {}", change.name, change.words)))
+            .marked(change.as_ref().map(|change| change.mark)),
     ];
     TableRow { anchor: None, cells }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Fact, Histories, SHOWN, Site, facts, names};
 use crate::diff::changed_words;
-use crate::format::{Column, judged_ratio, verdict_word};
+use crate::format::{Column, judged_ratio, tone, verdict_word};
 use crate::page::{Table, TableCell, TableColumn, TableRow};
 use base::metric::{ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, MetricReference};
 use judge::diff::changes;
@@ -109,4 +109,5 @@ fn verdict(row: &Comparison) -> TableCell {
     let word = verdict_word(&MetricReference::LATENCY, row.verdict);
     let text = format!("{} {word}", judged_ratio(row.ratio, interval(row.low, row.high), row.margin));
     TableCell { sort: Some(row.ratio.to_string()), ..TableCell::text(text) }
+        .marked(row.is_judged().then(|| tone(row.verdict)))
 }

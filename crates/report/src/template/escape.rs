@@ -146,7 +146,7 @@ fn longest_run(text: &str, letter: char) -> usize {
     longest
 }
 
-/// Words and numbers for HTML: numbers stay with their unit and brackets stay whole, with the signs of print (`µs`, `−`).
+/// Words and numbers for HTML: numbers stay with their unit and brackets stay whole, with the signs of print (`µs`, `−`, `→`).
 pub(super) fn spaced_html(text: &str) -> String {
     const UNBROKEN: char = '\u{a0}';
     let letters: Vec<char> = text.chars().collect();
@@ -172,7 +172,7 @@ pub(super) fn spaced_html(text: &str) -> String {
             other => other,
         });
     }
-    html(&shown)
+    html(&shown.replace(" -> ", " → "))
 }
 
 /// Whether a unit stands there.

@@ -403,6 +403,19 @@ fn every_report_tells_grade_and_control() {
     }
 }
 
+/// Of runs that are too few to judge nobody knows what they met.
+#[test]
+fn what_is_not_judged_is_not_said_to_hold_under_background_load() {
+    let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 6 };
+    let mut fixture = Fixture::new("few", &axes, |_| usual(1e6, 80));
+    for variant in ["a", "b"] {
+        fixture.warn(&format!("m/b1/{variant}/cpu"), "W_NO_STEADY_STATE", 6);
+    }
+    let page = fixture.summarized().render().page;
+    assert!(page.contains("most runs never reached a steady state"), "{page}");
+    assert!(page.contains("Speed-up of latency against a") && !page.contains("under background load"), "{page}");
+}
+
 #[test]
 fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
     let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 8 };

@@ -180,21 +180,36 @@ export function arrived(index) {
   return why.filter(([isWrong]) => isWrong).map(([, what]) => [what, summary.textContent.slice(0, 80)]);
 }
 
-/** Uses what there is: sorts tables both ways, filters rows, follows links, prepares to print. */
+/** Uses what there is: sorts tables both ways, filters rows, follows links, prepares to print. What the filter did wrong. */
 export async function used() {
   for (const button of document.querySelectorAll("th:first-child button, th:last-child button")) for (const _ of [1, 2]) button.click();
   const turn = () => new Promise(done => setTimeout(done));
+  const problems = [];
+  const visible = selector => [...document.querySelectorAll(selector)].filter(element => element.checkVisibility({ visibilityProperty: true })).length;
   for (const form of document.querySelectorAll("form.filter")) {
+    const { search } = form.elements;
     const input = () => form.dispatchEvent(new Event("input"));
+    const check = (when, isRight) => {
+      const [shown] = form.querySelector("output").value.split(" ");
+      const rows = visible("table.main tbody tr:not(.group)");
+      if (document.querySelector("table.main") && String(rows) !== shown) problems.push(["filter", `${when}: ${rows} rows, said are ${shown}`]);
+      if (!isRight(Number(shown), visible(".heat td"))) problems.push(["filter", `${when}: ${shown} cells, ${visible(".heat td")} marks`]);
+    };
+    const marks = visible(".heat td");
+    const [all] = form.querySelector("output").value.split(" ").map(Number);
+    check("unused", (cells, seen) => cells > 0 && seen === marks);
     for (const select of form.querySelectorAll("select")) select.selectedIndex = select.options.length - 1;
     input();
+    if (form.querySelector("select")) check("one of each", (cells, seen) => cells > 0 && cells < all && (marks === 0 || (seen > 0 && seen <= cells)));
     // As from a link.
     location.hash += "&search=int8";
     await turn();
-    form.elements.search.value = "no such cell";
+    search.value = "no such cell";
     input();
+    check("nothing", (cells, seen) => cells === 0 && seen === 0);
     form.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
-    form.elements.search.value = "int8";
+    check("all again", (cells, seen) => cells === all && seen === marks);
+    search.value = "int8";
     input();
     form.dispatchEvent(new Event("submit", { cancelable: true }));
   }
@@ -204,4 +219,5 @@ export async function used() {
     break;
   }
   dispatchEvent(new Event("beforeprint"));
+  return problems;
 }

@@ -202,7 +202,7 @@ async function checked(browser, { name, file, kind }) {
       if (scheme === "dark") await picture("-dark");
     }
   }
-  await tab.evaluate(look.used);
+  for (const [what, details] of await tab.evaluate(look.used)) report("used", what, details);
   for (const [selector, isMatched] of await tab.evaluate(look.unmatched)) (isMatched ? matched : missed).add(selector);
   for (const { text, ranges } of await tab.coverage.stopJSCoverage()) {
     const unused = scripts.get(text) ?? new Set(Array.from(text, (letter, at) => (/\S/.test(letter) ? at : -1)));

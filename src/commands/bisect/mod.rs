@@ -253,7 +253,7 @@ impl Bisection<'_> {
                 return Ok(Some(Tried::Unusable));
             }
             let said = format!("{}, against {}", speedup(row), good.name);
-            if row.is_judged() && !row.verdict.is_open() {
+            if row.is_decided() {
                 print_line(&said);
                 return Ok(Some(if is_slower(row) { Tried::Worse } else { Tried::NoWorse }));
             }

@@ -66,7 +66,7 @@ fn a_gate_does_not_pass_where_outputs_keep_their_limits_no_longer() {
     repository.commit("another");
     let (headline, gate, _, code) = outcome(&repository, &["before...HEAD", "--remeasure"]);
     let page = repository.0.read("out/diff.md");
-    assert!(page.contains("not judged: its outputs keep their limits no longer"), "{page}");
+    assert!(page.contains("not judged: outputs differ beyond their limits"), "{page}");
     assert!(gate != json!("passed") && !page.contains("faster") && code != 0, "{headline}: {gate}, {code}");
 }
 

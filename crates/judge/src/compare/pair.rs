@@ -119,6 +119,11 @@ impl Comparison {
         self.low.is_some() && self.withheld().is_none()
     }
 
+    /// Whether its verdict claims something: a difference, or that there is none.
+    pub fn is_decided(&self) -> bool {
+        self.is_judged() && !self.verdict.is_open()
+    }
+
     /// Without its verdict where there is a reason to withhold it; an earlier reason stays.
     pub(super) fn withheld_for(self, reason: Option<Withheld>) -> Self {
         match self.withheld().or(reason) {

@@ -36,7 +36,8 @@ pub enum Withheld {
     BatchesDiffer,
     /// The two sides of an A/A comparison differed by more than the margin.
     ControlFailed,
-    /// Between two commits: outputs keep their limits no longer, so that the newer side does other work.
+    /// Between two commits: outputs of the newer side alone are known to differ beyond their limits, so that it does other
+    /// work.
     OutputsDiffer,
     /// Most runs of a quick look met background load, under which earlier versions gave no verdict.
     #[serde(rename = "other_load")]
@@ -76,7 +77,7 @@ impl Withheld {
             Withheld::RateBeyond => "the largest rate of one of them lies beyond those that were looked at",
             Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
             Withheld::ControlFailed => "the control failed",
-            Withheld::OutputsDiffer => "its outputs keep their limits no longer",
+            Withheld::OutputsDiffer => "outputs differ beyond their limits",
             Withheld::BackgroundLoad => "background load during most runs of a quick look",
             Withheld::QuickLook => "quick look",
         }

@@ -273,7 +273,7 @@ fn calibrated_on_scored(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     let found = cells(manifest, summary).filter_map(|(cell, summary)| {
         summary.accuracy.first()?;
         let data = manifest.datasets.get(cell.model().index())?.as_ref()?;
-        let scored = data.items;
+        let scored = manifest.accuracy_of(cell)?.items;
         let of_data = |origin: &VariantOrigin| match origin {
             VariantOrigin::Converted { recipe, .. } => {
                 recipe.calibrated_on_file().filter(|(_, hash)| *hash == data.sha256).map(|(items, _)| items)

@@ -206,7 +206,7 @@ fn facts(
     .collect()
 }
 
-/// Accuracy, and whatever else a specification scores outputs by.
+/// Whether the row is a score of outputs, such as accuracy.
 fn is_score(row: &Row) -> bool {
     row.metric.metric.is_constant() && row.metric.unit() != Unit::Bytes
 }

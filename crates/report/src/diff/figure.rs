@@ -182,7 +182,8 @@ fn figure_row(diff: &Diff, row: &Row, scale: &RatioScale) -> Option<FigureRow> {
         word,
         ..SpeedupRow::default()
     };
-    let bound = row.gate.as_ref().map(|gate| 1.0 / (1.0 + relative(row, gate.worse_by)));
+    let worse = |by: f64| if row.metric.metric.direction == Direction::HigherIsBetter { -by } else { by };
+    let bound = row.gate.as_ref().map(|gate| goodness(row.metric, worse(relative(row, gate.worse_by))));
     Some(FigureRow {
         shown: shown.placed(scale, ratio, interval(row)),
         values: values(row).map_or(String::new(), |values| metric + &values),

@@ -1,9 +1,9 @@
 //! The first screen where nothing is compared: what each cell takes, in place of an answer.
 
-use super::subject::Subject;
+use super::subject::{Subject, short_title};
 use super::{Fact, Reader, outputs};
 use crate::format::{self, Column};
-use base::metric::{DEVICE_MEMORY, ITEMS, LATENCY, MODEL_SIZE, Metric, PEAK_RSS};
+use base::metric::{DEVICE_MEMORY, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS};
 use judge::results::Cell;
 
 /// A large line for each of a few cells; none where there are more, or where one has no latency of its own.
@@ -24,12 +24,13 @@ pub(super) fn subjects(reader: &Reader<'_>, most: usize) -> Vec<Subject> {
 }
 
 fn facts(reader: &Reader<'_>, cell: &Cell) -> Vec<Fact> {
-    let memory = [&DEVICE_MEMORY, &PEAK_RSS].into_iter().find_map(|metric| measured(cell, metric));
+    let memory = [&DEVICE_MEMORY, &PEAK_RSS].into_iter().find(|metric| cell.estimate(metric).is_some());
+    let memory_title = memory.map_or_else(String::new, |metric| short_title(MetricReference::of(metric)));
     let file = cell.estimate(&MODEL_SIZE).map(|size| format::bytes(size.value as u64));
     let facts = [
         ("items/s", measured(cell, &ITEMS)),
         ("accuracy", outputs::cost(reader, cell)),
-        ("memory", memory),
+        (memory_title.as_str(), memory.and_then(|metric| measured(cell, metric))),
         ("file", file),
     ];
     facts.into_iter().filter_map(|(name, value)| Some(Fact { name: name.to_owned(), value: value? })).collect()

@@ -139,8 +139,8 @@ fn difference(reader: &Reader<'_>, explanation: &Explanation) -> Section {
     Section { bars: Some(bars), ..section }
 }
 
-/// The length of a step in the unit of the table, and how it is meant: a cost or saving is claimed where its interval excludes zero and the difference
-/// was seen again.
+/// The length of a step in the unit of the table, and how it is meant: a cost or saving is claimed where its interval
+/// excludes zero and the difference was seen again.
 fn bar(explanation: &Explanation, step: &Step, factor: f64) -> (f64, &'static str) {
     let tone = match (step.is_total, is_known(&step.time) && explanation.is_seen_again()) {
         (true, _) => TOTAL,
@@ -321,18 +321,19 @@ pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Opt
 pub(super) fn operators(reader: &Reader<'_>, cell: CellId, baseline: CellId) -> Option<String> {
     let is_of_pair = |explanation: &&Explanation| (explanation.cell, explanation.baseline) == (cell, baseline);
     let explanation = reader.results.explanations.iter().find(is_of_pair)?;
-    let is_told = is_difference(reader, explanation) && is_readable(reader, explanation) && explanation.is_seen_again();
-    is_told.then_some(())?;
+    let is_shown =
+        is_difference(reader, explanation) && is_readable(reader, explanation) && explanation.is_seen_again();
+    is_shown.then_some(())?;
     let unit = scale(Unit::Nanoseconds, [explanation.difference_ns.abs()]);
     let decimals = format::significant_decimals(explanation.difference_ns / unit.factor, 2).max(0);
     let least = LEAST_SHARE * explanation.difference_ns.abs();
     let rows =
         || explanation.rows.iter().filter(|row| is_known(&row.difference) && row.difference.value.abs() >= least);
-    let told = |row: &OperatorDifference| {
+    let words = |row: &OperatorDifference| {
         format!("{} {} {}", row.in_short(), format::signed(row.difference.value / unit.factor, decimals), unit.unit)
     };
     let side = |is_saved: bool| {
-        let rows = rows().filter(|row| (row.difference.value < 0.0) == is_saved).take(MOST_NAMED).map(told);
+        let rows = rows().filter(|row| (row.difference.value < 0.0) == is_saved).take(MOST_NAMED).map(words);
         rows.collect::<Vec<_>>().join(", ")
     };
     let sides = [side(true), side(false)];

@@ -118,18 +118,22 @@ pub(super) fn system(results: &Results) -> String {
     format!("{first} {}", text(results, "kernel").unwrap_or_default()).trim().to_owned()
 }
 
+/// `variant`, `model and device`: the words for what is compared.
+pub(super) fn compared(results: &Results) -> String {
+    let word = |name: &String| match Axis::of_singular(name) {
+        Some(axis) => results.method.word(axis).to_owned(),
+        None => name.clone(),
+    };
+    list(&results.rules.compared.iter().map(word).collect::<Vec<_>>())
+}
+
 /// Against what, by which margin, how much can be seen, and what the A/A comparisons found.
 fn judged(results: &Results, trust: &Trust) -> String {
     let rules = &results.rules;
     let against = match &rules.baseline {
         Some(baseline) => {
             let margin = results.unasked().next().map_or(rules.margin, |row| row.margin);
-            let word = |name: &String| match Axis::of_singular(name) {
-                Some(axis) => results.method.word(axis).to_owned(),
-                None => name.clone(),
-            };
-            let compared: Vec<String> = rules.compared.iter().map(word).collect();
-            format!("against {baseline} ({}), margin {}", list(&compared), percent(margin))
+            format!("against {baseline} ({}), margin {}", compared(results), percent(margin))
         }
         None if results.method.runs_commands() => "not compared: one command".to_owned(),
         None => "not compared: one variant, one model, one device".to_owned(),

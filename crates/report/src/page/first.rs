@@ -15,16 +15,15 @@ use super::judged::OUTPUTS_DIFFER;
 use super::load::{self, LargestRate};
 use super::ranking::NamedRanking;
 use super::said::Part;
-use super::subject::{SpeedupAxis, SpeedupGroup, SpeedupRow, Subject, groups_of};
+use super::subject::{SpeedupAxis, SpeedupGroup, SpeedupRow, Subject, groups_of, short_title};
 use super::{Fact, Figure, Notices, Reader, Trust, alone, explained, facts, outputs};
 use crate::cause::{condition, conditional, under_background_load};
 use crate::format::{self, noise_floor, percent};
 use crate::mark::claimed;
 use crate::plots::RatioScale;
-use base::metric::{DEVICE_MEMORY, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS};
+use base::metric::{DEVICE_MEMORY, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS};
 use base::wording::{capitalized, count, distinct, grouped, list};
-use experiment::Axis;
-use judge::results::{AcrossMachines, Cell, Comparison, ControlOutcome, Results};
+use judge::results::{AcrossMachines, Cell, Comparison, ControlOutcome};
 use plan::CellId;
 use statistics::Verdict;
 
@@ -69,8 +68,10 @@ pub(super) fn first(
     if reader.results.choice.is_none() {
         subjects = alone::subjects(reader, MOST_SUBJECTS);
     }
+    // What has no figure is one line where others have one.
     let figures = subjects.iter().filter(|subject| !subject.groups.is_empty()).count();
-    let is_long = figures.max(if axis.is_some() { subjects.len() / 2 } else { subjects.len() }) > MOST_SUBJECTS;
+    let large = if figures > 0 { figures } else { subjects.len() };
+    let is_long = large > MOST_SUBJECTS;
     let is_of_load = !is_long && !varied.is_empty() && reader.results.cells.iter().any(|cell| cell.load.is_some());
     First {
         heat: axis.as_ref().filter(|_| is_long).and_then(|_| heat::heat(reader, cells)),
@@ -106,12 +107,13 @@ impl Drawn {
             [_] => first.metric.title(),
             _ => "latency or items a second".to_owned(),
         };
-        let has_load = results.unasked().filter(|row| row.is_judged()).all(|row| super::judged::has_load(reader, row));
+        let mut judged = rows.iter().filter(|row| row.is_judged()).peekable();
+        let has_load = judged.peek().is_some() && judged.all(|row| super::judged::has_load(reader, row));
         let under = if has_load { "; under background load" } else { "" };
         let shown = SpeedupAxis {
             baseline,
             metric,
-            rows: list(&results.rules.compared.iter().map(|word| named(results, word)).collect::<Vec<_>>()),
+            rows: facts::compared(results),
             groups: groups_of(reader),
             reading: format!("bar: {} interval; shaded: {} margin{under}", confidence(&rows), percent(margin)),
             ..SpeedupAxis::on(&scale, margin)
@@ -125,11 +127,6 @@ fn confidence(rows: &[&Comparison]) -> String {
     let all = distinct(rows.iter().filter(|row| row.interval().is_some()).map(|row| row.confidence));
     let least = format::confidence(all.iter().copied().fold(1.0, f64::min));
     if all.len() > 1 { format!("at least {least}") } else { least }
-}
-
-/// The word for an axis that is compared.
-fn named(results: &Results, word: &str) -> String {
-    Axis::of_singular(word).map_or_else(|| word.to_owned(), |axis| results.method.word(axis).to_owned())
 }
 
 fn shows_ratio(row: &Comparison) -> bool {
@@ -160,8 +157,10 @@ fn subject(
         });
     let (verdict, tone) = headline(reader, alike);
     let name = alike.subject(reader, is_one || is_only_of_model(found, alike));
+    let is_searched = alike.cells().any(|cell| cell.load.as_ref().is_some_and(|load| load.queries.is_largest()));
     Subject {
-        name: if name == "largest" { "the largest rate".to_owned() } else { name },
+        // The name that perfrun gives to the level that is searched for.
+        name: if is_searched && name == "largest" { "the largest rate".to_owned() } else { name },
         is_choice,
         choice: alike.choice.clone(),
         verdict,
@@ -202,16 +201,6 @@ fn saved(reader: &Reader<'_>, alike: &AlikeRankings<'_>, by: MetricReference) ->
     let shares: Vec<String> = shares.collect::<Option<_>>()?;
     let [share] = distinct(shares).try_into().ok()?;
     Some(format!("{} {share} {}", short_title(by), format::better_word(&by)))
-}
-
-/// `file`, `memory`: one word where readers know it.
-fn short_title(metric: MetricReference) -> String {
-    match metric.metric.name {
-        name if name == MODEL_SIZE.name => "file".to_owned(),
-        name if name == PEAK_RSS.name => "memory".to_owned(),
-        name if name == DEVICE_MEMORY.name => "GPU memory".to_owned(),
-        _ => metric.title(),
-    }
 }
 
 fn group(reader: &Reader<'_>, cells: &[&Cell], subject: &str, best: &[CellId], axis: &Drawn) -> SpeedupGroup {
@@ -299,9 +288,9 @@ fn costs(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Vec<Fact> {
     };
     let left_out = Some(alike.left_out.clone());
     let because = (alike.end == End::Open).then(|| alike.more(reader)).flatten();
-    let memory = [&DEVICE_MEMORY, &PEAK_RSS]
-        .into_iter()
-        .find(|metric| alike.cells().all(|cell| cell.completed == 0 || cell.estimate(metric).is_some()));
+    let has =
+        |metric: &MetricReference| alike.cells().all(|cell| cell.completed == 0 || cell.estimate_of(*metric).is_some());
+    let memory = [&DEVICE_MEMORY, &PEAK_RSS].map(MetricReference::of).into_iter().find(has);
     [
         fact("rate", rates(reader, alike)),
         fact("gain", gain(reader, alike)),
@@ -312,10 +301,7 @@ fn costs(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Vec<Fact> {
         fact("machines", machines(reader, alike)),
         fact("operators", operators(reader, alike)),
         fact("accuracy", of_best(&|cell| outputs::cost(reader, cell))),
-        fact(
-            memory.map_or("memory", memory_name),
-            memory.and_then(|metric| amount(reader, alike, MetricReference::of(metric))),
-        ),
+        memory.and_then(|metric| fact(&short_title(metric), amount(reader, alike, metric))),
         fact("file", amount(reader, alike, MetricReference::of(&MODEL_SIZE))),
         fact("open", because),
         fact("left out", left_out),
@@ -324,10 +310,6 @@ fn costs(reader: &Reader<'_>, alike: &AlikeRankings<'_>) -> Vec<Fact> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-fn memory_name(metric: &'static Metric) -> &'static str {
-    if metric.name == DEVICE_MEMORY.name { "GPU memory" } else { "memory" }
 }
 
 /// The largest rate of the only cell that is chosen for it.
@@ -408,7 +390,7 @@ fn amount(reader: &Reader<'_>, alike: &AlikeRankings<'_>, metric: MetricReferenc
     let name = reader.results.rules.baseline.clone().unwrap_or_default();
     let verdict =
         |cell: &Cell| reader.results.compared_by(metric).find(|row| row.cell == cell.id).map(|row| row.verdict);
-    let are_same = pairs.iter().all(|(cell, _)| verdict(cell).is_some_and(is_same));
+    let are_same = pairs.iter().all(|(cell, _)| verdict(cell).is_some_and(Verdict::is_equivalent));
     let decides = if alike.is_tied_by(metric) { "; this decides" } else { "" };
     Some(match baseline {
         Some(_) if are_same => claimed(format!("{chosen}, the same as {name}")),
@@ -419,15 +401,11 @@ fn amount(reader: &Reader<'_>, alike: &AlikeRankings<'_>, metric: MetricReferenc
     })
 }
 
-fn is_same(verdict: Verdict) -> bool {
-    !verdict.is_open() && !verdict.is_difference()
-}
-
 /// Whether to believe it, in a few words, and why.
 fn trusted(reader: &Reader<'_>, trust: &Trust, notices: &Notices) -> (String, String) {
     let results = reader.results;
     let latency: Vec<&Comparison> = results.unasked().collect();
-    let decided = latency.iter().filter(|row| row.is_judged() && !row.verdict.is_open()).count();
+    let decided = latency.iter().filter(|row| row.is_decided()).count();
     let lead = match trust.state {
         _ if results.measured.quick => "A first impression",
         Some(ControlOutcome::Passed) if decided > 0 && notices.condition.is_some() => {
@@ -460,9 +438,9 @@ fn trusted(reader: &Reader<'_>, trust: &Trust, notices: &Notices) -> (String, St
         (Some(_), true) if trust.state == Some(ControlOutcome::Passed) => None,
         (known, _) => known,
     };
-    let floor = results.detectable_effect.here.map(noise_floor).map(|floor| match floor.strip_prefix("over ") {
-        Some(most) => format!("even differences of {most} may be missed"),
-        None => format!("differences below {floor} may be missed"),
+    let floor = results.detectable_effect.here.map(|here| match here > 1.0 {
+        true => "even differences of 100 % may be missed".to_owned(),
+        false => format!("differences below {} may be missed", noise_floor(here)),
     });
     let first: Vec<String> = control.into_iter().chain(counted).collect();
     let second: Vec<String> = notices.cause.clone().into_iter().chain(floor).collect();

@@ -60,8 +60,7 @@ fn comparisons(reader: &Reader<'_>) -> Table {
 
 /// Of tails and memory, what is equivalent is a number in a sentence.
 fn is_left_out(row: &Comparison) -> bool {
-    let is_equivalent = row.is_judged() && !row.verdict.is_open() && !row.verdict.is_difference();
-    is_equivalent && !MetricReference::UNASKED.contains(&row.metric)
+    row.is_judged() && row.verdict.is_equivalent() && !MetricReference::UNASKED.contains(&row.metric)
 }
 
 fn notes(reader: &Reader<'_>, equivalent: &[&Comparison]) -> Vec<String> {

@@ -164,12 +164,13 @@ fn design(reader: &Reader<'_>) -> Option<String> {
 /// In which order the runs came.
 fn arrangement(results: &Results) -> String {
     let order = format!("in balanced order (seed {})", results.rules.seed);
+    let cells = if results.method.is_by_need() { "every cell that is not done" } else { "every cell" };
     let slice = results.method.slice_time;
     let path = |id: CellId| results.cells.iter().find(|cell| cell.id == id).map(Cell::path).unwrap_or_default();
     let tried = results.method.together.iter();
     let tried: String = tried.map(|trial| format!(" Tried together: {}.", together::found(trial, &path))).collect();
     match results.method.design {
-        Design::Blocks => format!("Each block holds one run of every cell, {order}.{tried}"),
+        Design::Blocks => format!("Each block holds one run of {cells}, {order}.{tried}"),
         Design::Slices => {
             format!(
                 "In a block the cells of a group take turns, alive at the same time, in slices of {slice}, {order}."
@@ -193,7 +194,7 @@ fn run(reader: &Reader<'_>) -> Option<String> {
     sentences.push(format!("A run warmed up {} and sampled {}.", warmup(warmed_up), stop(stopped)));
     if method.reads_models() {
         sentences.push(format!(
-            "Inputs: {}, {} in turn, the same for all variants.",
+            "Inputs: {}, up to {} in turn, the same for all variants.",
             values(results),
             count(u64::from(method.inputs), "set")
         ));

@@ -192,7 +192,8 @@ fn accuracy_notes(reader: &Reader<'_>, cells: &[&Cell], metrics: &[AccuracyMetri
         })
         .collect();
     files.dedup();
-    let mut notes = vec![format!("Data: {}. Intervals are at 95 %, changes on the same items.", files.join("; "))];
+    let data = if files.is_empty() { String::new() } else { format!("Data: {}. ", files.join("; ")) };
+    let mut notes = vec![format!("{data}Intervals are at 95 %, changes on the same items.")];
     let own_metrics: Vec<&str> = metrics.iter().filter(|metric| metric.is_own()).map(|metric| metric.name()).collect();
     if !own_metrics.is_empty() {
         notes.push(format!(
@@ -221,11 +222,15 @@ fn change_words(change: &Change, metric: AccuracyMetric) -> String {
 /// One row for each cell whose outputs were compared, and one for those that differ in their input alone where that says the
 /// same; `None` where none were.
 fn outputs(reader: &Reader<'_>) -> Option<Table> {
-    let compared = reader.shown().into_iter().filter_map(|cell| Some((cell, cell.fidelity.as_ref()?)));
+    let without_input = |cell: &Cell| cell.names.clone().without_input();
+    let (compared, rest): (Vec<&Cell>, Vec<&Cell>) =
+        reader.shown().into_iter().partition(|cell| cell.fidelity.is_some());
+    let not_compared: HashSet<_> = rest.into_iter().map(without_input).collect();
+    let compared = compared.into_iter().filter_map(|cell| Some((cell, cell.fidelity.as_ref()?)));
     let mut cells: Vec<(&Cell, &Fidelity)> = Vec::new();
     let mut inputs: HashMap<_, Vec<usize>> = HashMap::new();
     for (cell, fidelity) in compared {
-        let alike = inputs.entry(cell.names.clone().without_input()).or_default();
+        let alike = inputs.entry(without_input(cell)).or_default();
         let is_new = |at: &usize| cells[*at].1 != fidelity || cells[*at].0.outputs_reference != cell.outputs_reference;
         if alike.iter().all(is_new) {
             alike.push(cells.len());
@@ -233,7 +238,8 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
         }
     }
     cells.first()?;
-    let is_whole = |cell: &Cell| inputs.get(&cell.names.clone().without_input()).is_some_and(|alike| alike.len() == 1);
+    let is_alike = |cell: &Cell| inputs.get(&without_input(cell)).is_some_and(|alike| alike.len() == 1);
+    let is_whole = |cell: &Cell| is_alike(cell) && !not_compared.contains(&without_input(cell));
     let mut table = Columns::of(&cells);
     let number = |text: String, value: f64| Some(TableCell::number(text, value));
     let share = |value: Option<f64>| value.and_then(|share| number(percent(share), share));

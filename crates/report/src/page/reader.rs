@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     pub(super) fn decided_by_cpu_time(&self, row: &Comparison) -> Option<&'a Comparison> {
         let is_open = row.metric == MetricReference::LATENCY && row.verdict.is_open();
         let found = is_open.then(|| self.by_cpu_time(row.cell)).flatten();
-        found.filter(|by| by.is_judged() && !by.verdict.is_open())
+        found.filter(|by| by.is_decided())
     }
 
     /// What is compared stands in items per second, of cells with different batches.

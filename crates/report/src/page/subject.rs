@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::{Fact, Reader};
 use crate::plots::RatioScale;
+use base::metric::{DEVICE_MEMORY, MODEL_SIZE, MetricReference, PEAK_RSS};
 use experiment::Axis;
 use statistics::interval::Interval;
 
@@ -84,6 +85,16 @@ pub(super) fn groups_of(reader: &Reader<'_>) -> String {
         false => "machine",
     };
     Axis::ALL.into_iter().filter(is_group).map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// `file`, `memory`: one word where readers know it.
+pub(super) fn short_title(metric: MetricReference) -> String {
+    match metric.metric.name {
+        name if name == MODEL_SIZE.name => "file".to_owned(),
+        name if name == PEAK_RSS.name => "memory".to_owned(),
+        name if name == DEVICE_MEMORY.name => "GPU memory".to_owned(),
+        _ => metric.title(),
+    }
 }
 
 /// A label on an axis.

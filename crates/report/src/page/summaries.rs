@@ -45,8 +45,7 @@ fn real(reader: &Reader<'_>, trust: &Trust) -> String {
         let with = if reader.results.choice.is_some() { " with a baseline" } else { "" };
         return format!("Nothing is compared{with}.");
     }
-    let is_decided = |row: &&&Comparison| row.is_judged() && !row.verdict.is_open();
-    let decided = rows.iter().filter(is_decided).count();
+    let decided = rows.iter().filter(|row| row.is_decided()).count();
     let all = count(rows.len() as u64, "verdict");
     let counted = match decided {
         0 if rows.len() == 1 => "the verdict is undecided".to_owned(),
@@ -65,7 +64,7 @@ fn real(reader: &Reader<'_>, trust: &Trust) -> String {
         _ => "Not checked.",
     };
     let every = reader.results.comparisons.iter();
-    let open = every.clone().filter(|row| row.verdict.is_open() || !row.is_judged()).count();
+    let open = every.clone().filter(|row| !row.is_decided()).count();
     let rest = (every.len() > rows.len() && open > 0).then(|| {
         format!(
             " Of all {}, {open} {} no verdict.",

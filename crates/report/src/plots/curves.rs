@@ -30,8 +30,8 @@ pub(super) struct Axes {
 }
 
 impl Axes {
-    /// Every position has a label: what stands there is no measurement.
-    fn is_each_told(self) -> bool {
+    /// Ticks stand where something was measured: between batch sizes there is none.
+    fn has_measured_ticks(self) -> bool {
         self.unit == Unit::PerSecond
     }
 }
@@ -122,7 +122,7 @@ impl<'a> Curves<'a> {
         let largest = lines.iter().filter_map(|line| line.largest.as_ref()?.estimate);
         let across = points().map(|point| point.across).chain(largest.flat_map(|estimate| ends(&estimate)));
         let (first, last) = span(across);
-        let is_wide = axes.is_each_told() || last > first * WIDE;
+        let is_wide = axes.has_measured_ticks() || last > first * WIDE;
         let spread = if is_wide { Spread::Logarithmic } else { Spread::Linear };
         let up = up(axes, lines, bound, column.scale.factor);
         Curves { axes, lines, bound, width, across: Axis::new(spread, first, last, LEFT, right), up, column }
@@ -168,15 +168,16 @@ impl<'a> Curves<'a> {
         format!("{} {}", line.words(true), line.points.iter().map(value).collect::<Vec<_>>().join(", "))
     }
 
-    /// Round positions; where each that was measured is told, those, but for labels that would touch the one before.
+    /// The axis across, with ticks at round values or at the measured ones. A label that would touch the one before it is
+    /// left out.
     fn draw_across(&self, canvas: &mut Canvas) {
-        let told = || {
+        let measured = || {
             let mut at: Vec<f64> = self.lines.iter().flat_map(|line| &line.points).map(|point| point.across).collect();
             at.sort_by(f64::total_cmp);
             at.dedup();
             at.into_iter().map(|at| (at, amount(Unit::Number, at))).collect()
         };
-        let ticks = if self.axes.is_each_told() { told() } else { self.across.ticks(plain_label) };
+        let ticks = if self.axes.has_measured_ticks() { measured() } else { self.across.ticks(plain_label) };
         let mut free_from = f64::NEG_INFINITY;
         for (at, label) in ticks {
             let x = self.across.position(at);
@@ -261,11 +262,11 @@ impl<'a> Curves<'a> {
             Some((at, line.words(self.width == WIDTHS[0]), line.color(), line.is_chosen))
         });
         let said = self.lines.iter().flat_map(|line| {
-            let told = move |point: &Point| {
+            let at_point = move |point: &Point| {
                 let clients = point.clients?.to_string();
                 Some((self.at(point.across, point.up.value), clients, line.color(), false))
             };
-            line.points.iter().filter_map(told)
+            line.points.iter().filter_map(at_point)
         });
         let words: Vec<((f64, f64), String, Color, bool)> = names.chain(said).collect();
         let places: Vec<((f64, f64), &str)> = words.iter().map(|(at, text, ..)| (*at, text.as_str())).collect();

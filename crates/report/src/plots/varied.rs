@@ -10,7 +10,7 @@ use crate::mark::claimed;
 use crate::page::Reader;
 use crate::page::load::{knees, largest_rate};
 use base::metric::{ITEMS, LARGEST_RATE, LATENCY, MetricReference, Statistic, Unit};
-use base::wording::distinct;
+use base::wording::{distinct, list};
 use experiment::{Axis as PlanAxis, LatencyBound, Load};
 use judge::results::Cell;
 use onnx::batch_among;
@@ -106,18 +106,25 @@ pub(super) fn draw(reader: &Reader<'_>) -> Vec<Figure> {
             let title = if shared.is_empty() { title } else { format!("{title}: {shared}") };
             let file = unused(&plots, slug(&format!("{}-{shared}", varied.stem)).as_str());
             let [svg, narrow] = WIDTHS.map(|width| Curves::new(varied.axes, &lines, bound, width).figure(&title));
-            plots.push(Figure { file, svg, title, caption: caption(varied, &lines, is_cut), narrow: Some(narrow) });
+            plots.push(Figure {
+                file,
+                svg,
+                title,
+                caption: caption(varied, &lines, bound.is_some(), is_cut),
+                narrow: Some(narrow),
+            });
         }
     }
     plots
 }
 
-fn caption(varied: &Varied, lines: &[Line], is_cut: bool) -> String {
+fn caption(varied: &Varied, lines: &[Line], has_bound: bool, is_cut: bool) -> String {
     let has = |has: &dyn Fn(&Line) -> bool| lines.iter().any(has);
-    let largest = has(&|line| line.largest.as_ref().is_some_and(|it| it.estimate.is_some()));
+    let largest = has_bound && has(&|line| line.largest.as_ref().is_some_and(|it| it.estimate.is_some()));
     let least = has(&|line| line.points.iter().any(|point| point.is_least));
-    let verdict = lines.iter().find(|line| !line.verdict.word.is_empty());
-    let verdict = verdict.map(|line| format!("Colour and word: the verdict by {}.", line.verdict.metric));
+    let judged = lines.iter().filter(|line| !line.verdict.word.is_empty());
+    let metrics = distinct(judged.map(|line| line.verdict.metric.clone()));
+    let verdict = (!metrics.is_empty()).then(|| format!("Colour and word: the verdict by {}.", list(&metrics)));
     let sentences = [
         Some(varied.caption),
         has(&|line| line.knee.is_some())
@@ -130,10 +137,11 @@ fn caption(varied: &Varied, lines: &[Line], is_cut: bool) -> String {
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// The bound that the cells of a course of latencies are to keep.
+/// The bound that all cells of a course of latencies are to keep; `None` where they have several.
 fn bound(reader: &Reader<'_>, varied: &Varied) -> Option<LatencyBound> {
-    let mut bounds = reader.results.cells.iter().filter_map(|cell| cell.load.as_ref()?.queries.bound());
-    bounds.next().filter(|_| varied.stem == "rate")
+    let bounds = reader.results.cells.iter().filter_map(|cell| cell.load.as_ref()?.queries.bound());
+    let [only] = distinct(bounds).try_into().ok()?;
+    Some(only).filter(|_| varied.stem == "rate")
 }
 
 /// A line in the making, and the cells on it.

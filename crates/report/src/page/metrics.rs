@@ -134,7 +134,7 @@ fn warnings(reader: &Reader<'_>, cell: &Cell) -> Option<TableCell> {
 }
 
 fn notes(cells: &[&Cell]) -> Vec<String> {
-    let mut notes = vec!["Trimmed means over runs, as in the results.".to_owned()];
+    let mut notes = vec!["Trimmed means over runs, as above.".to_owned()];
     if cells.iter().any(|cell| cell.iterations > 1 && cell.completed > 0) {
         notes.push(
             "Where a sample is the mean of several iterations, their percentiles and best case are unknown.".to_owned(),

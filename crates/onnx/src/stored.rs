@@ -112,13 +112,13 @@ impl Held {
         self.dequantizes |= operator == "DequantizeLinear";
     }
 
-    /// What the main graph of a model that was read holds.
+    /// What a graph that was read holds, with the graphs inside it.
     pub(super) fn of_graph(graph: &GraphProto) -> Self {
         let mut held = Held::default();
         graph.each_tensor(&mut |tensor| {
             held.add_tensor(&tensor.element(), tensor.elements().unwrap_or_default() as u64);
         });
-        for node in &graph.node {
+        for node in graph.with_inner().into_iter().flat_map(|graph| &graph.node) {
             held.add_node(node.op_type(), node.int("bits").and_then(|bits| u64::try_from(bits).ok()));
             if let Some(code) = node.int("output_dtype") {
                 held.add_tensor(&ElementType::from_code(i32::try_from(code).unwrap_or(-1)), 1);

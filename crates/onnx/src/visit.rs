@@ -14,6 +14,16 @@ impl GraphProto {
         inputs.chain(stored).chain(self.sparse_initializer.iter().map(|sparse| sparse.name()))
     }
 
+    /// This graph and all graphs inside its nodes, each before those inside it.
+    pub(crate) fn with_inner(&self) -> Vec<&GraphProto> {
+        let (mut all, mut next) = (vec![self], 0);
+        while let Some(graph) = all.get(next).copied() {
+            all.extend(graph.node.iter().flat_map(NodeProto::graphs));
+            next += 1;
+        }
+        all
+    }
+
     /// Every tensor with content: initialisers, values of sparse ones, attributes; those of inner graphs too.
     pub(crate) fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
         self.initializer.iter().for_each(&mut *visit);

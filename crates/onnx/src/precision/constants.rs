@@ -24,7 +24,8 @@ const SMALL: u64 = 1 << 12;
 /// The first version of the file format in which an initialiser needs no graph input of its name.
 const IR_WITHOUT_WEIGHT_INPUTS: i64 = 4;
 
-/// Turns constants of the main graph into initialisers, and takes those that are graph inputs out of the inputs. `wanting`
+/// Turns constants into initialisers of their graph, and takes those that are inputs of the main graph out of the inputs.
+/// Every value has a name of its own (`names::tell_apart`). `wanting`
 /// are the operators whose weights are converted: for them alone a constant may take more bytes than what it is made of.
 ///
 /// An initialiser that is an input too is a default that a caller may replace. A converted weight cannot be replaced, and
@@ -48,7 +49,7 @@ pub(crate) fn settle_constants(model: &mut ModelProto, wanting: &[&str]) -> Resu
 }
 
 /// Computes weights of at least so many elements that nodes make of other weights, where the file does not grow by it;
-/// gives how many nodes are gone.
+/// gives how many nodes are gone. Every value has a name of its own (`names::tell_apart`).
 ///
 /// # Errors
 ///
@@ -57,9 +58,7 @@ pub(crate) fn fold_weights(model: &mut ModelProto, from_elements: usize) -> Resu
     let (opset, ir_version) = (model.opset("").unwrap_or(1), model.ir_version());
     // Before that version every weight is an input that a caller may replace.
     let Some(graph) = model.graph.as_mut().filter(|_| ir_version >= IR_WITHOUT_WEIGHT_INPUTS) else { return Ok(0) };
-    let before = graph.node.len();
-    settle_nodes(graph, opset, Wanted { operators: &[], elements: from_elements })?;
-    Ok((before - graph.node.len()) as u64)
+    settle_nodes(graph, opset, Wanted { operators: &[], elements: from_elements })
 }
 
 /// Takes empty names from the ends of inputs and outputs, where the standard lets them be left out: the same model, but
@@ -179,19 +178,38 @@ pub(crate) fn count_readers(node: &NodeProto, readers: &mut HashMap<String, u64>
     }
 }
 
-/// Every value that no input of the graph has a part in: weights, and what nodes make of them alone.
+/// Every value that no input of the graph has a part in: weights, and what nodes make of them alone. In branches and bodies
+/// too, if every value has a name of its own.
 pub(super) fn constant_values<'a>(graph: &'a GraphProto, nodes: &'a [NodeProto]) -> HashSet<&'a str> {
+    let mut constant = HashSet::new();
+    add_constant_values(graph, nodes, &mut constant);
+    constant
+}
+
+fn add_constant_values<'a>(graph: &'a GraphProto, nodes: &'a [NodeProto], constant: &mut HashSet<&'a str>) {
     let inputs: HashSet<&str> = graph.input.iter().map(|input| input.name()).collect();
     let weights = graph.initializer.iter().map(TensorProto::name);
     let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.name());
-    let mut constant: HashSet<&str> = weights.chain(sparse).filter(|weight| !inputs.contains(weight)).collect();
+    constant.extend(weights.chain(sparse).filter(|weight| !inputs.contains(weight)));
     for node in nodes {
         let is_plain = node.is_standard() && node.graphs().next().is_none();
         if is_plain && node.input.iter().all(|input| input.is_empty() || constant.contains(input.as_str())) {
             constant.extend(node.output.iter().map(String::as_str).filter(|output| !output.is_empty()));
         }
+        inside(node).for_each(|inner| add_constant_values(inner, &inner.node, constant));
     }
-    constant
+}
+
+/// The branches and bodies that a conversion goes into: those of the standard's operators, which see the names around them.
+pub(super) fn inside(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+    let is_standard = node.is_standard();
+    node.graphs().filter(move |_| is_standard)
+}
+
+/// The same, to be changed.
+pub(super) fn inside_mut(node: &mut NodeProto) -> impl Iterator<Item = &mut GraphProto> {
+    let is_standard = node.is_standard();
+    node.graphs_mut().filter(move |_| is_standard)
 }
 
 /// Whether a node exchanges the dimensions of a matrix; a tensor with more of them it turns otherwise.
@@ -208,31 +226,26 @@ struct Wanted<'a> {
     elements: usize,
 }
 
-fn settle_nodes(graph: &mut GraphProto, opset: i64, wanted: Wanted<'_>) -> Result<(), TensorError> {
-    let nodes = std::mem::take(&mut graph.node);
-    let foldings = foldings(graph, &nodes, wanted.operators);
+/// Gives how many nodes are gone.
+fn settle_nodes(graph: &mut GraphProto, opset: i64, wanted: Wanted<'_>) -> Result<u64, TensorError> {
+    let foldings = foldings(graph, wanted.operators);
     let mut readers: HashMap<String, u64> = HashMap::new();
-    nodes.iter().for_each(|node| count_readers(node, &mut readers));
+    graph.node.iter().for_each(|node| count_readers(node, &mut readers));
     graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
-    let weight_indices = graph.initializer.iter().enumerate().map(|(index, tensor)| (tensor.name().to_owned(), index));
-    let weight_indices = weight_indices.collect();
-    let held = graph.initializer.iter().chain(nodes.iter().filter_map(|node| node.tensor("value")));
-    let held = held.map(bytes_of).fold(0, u64::saturating_add);
-    let most = held.saturating_mul(2).saturating_add(MOST_GROWTH);
-    let weights = &mut graph.initializer;
-    let mut constants = Constants { weights, weight_indices, readers, held, most, opset, least: wanted.elements };
-    for (node, folding) in nodes.into_iter().zip(foldings) {
-        let is_folded = match folding {
-            Some(folding) => constants.fold(&node, folding)?,
-            None => false,
-        };
-        if !is_folded {
-            graph.node.push(node);
-        }
-    }
-    let readers = constants.readers;
-    graph.initializer.retain(|tensor| readers.get(tensor.name()) != Some(&0));
-    Ok(())
+    let mut held = 0_u64;
+    graph.each_tensor(&mut |tensor| held = held.saturating_add(bytes_of(tensor)));
+    let mut constants = Constants {
+        weights: Vec::new(),
+        weight_indices: HashMap::new(),
+        readers,
+        held,
+        most: held.saturating_mul(2).saturating_add(MOST_GROWTH),
+        opset,
+        least: wanted.elements,
+        folded: 0,
+    };
+    constants.settle(graph, &mut foldings.into_iter())?;
+    Ok(constants.folded)
 }
 
 /// What may become of a node that reads constants alone.
@@ -244,11 +257,12 @@ struct Folding {
     is_read_on: bool,
 }
 
-/// By node; `None` for what depends on the inputs of the graph, and for its outputs, which a node must make in old versions
-/// of the format.
-fn foldings(graph: &GraphProto, nodes: &[NodeProto], wanting: &[&str]) -> Vec<Option<Folding>> {
-    let constant = constant_values(graph, nodes);
-    let outputs: HashSet<&str> = graph.output.iter().map(|output| output.name()).collect();
+/// By node, those inside a node behind it; `None` for what depends on the inputs of a graph, and for its outputs, which a
+/// node must make in old versions of the format.
+fn foldings(graph: &GraphProto, wanting: &[&str]) -> Vec<Option<Folding>> {
+    let constant = constant_values(graph, &graph.node);
+    let (mut nodes, mut outputs) = (Vec::new(), HashSet::new());
+    in_order(graph, &mut nodes, &mut outputs);
     let (mut wanted, mut read_on): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
     let mut foldings = vec![None; nodes.len()];
     for (node, folding) in nodes.iter().zip(&mut foldings).rev() {
@@ -267,13 +281,22 @@ fn foldings(graph: &GraphProto, nodes: &[NodeProto], wanting: &[&str]) -> Vec<Op
     foldings
 }
 
+fn in_order<'a>(graph: &'a GraphProto, nodes: &mut Vec<&'a NodeProto>, outputs: &mut HashSet<&'a str>) {
+    outputs.extend(graph.output.iter().map(|output| output.name()));
+    for node in &graph.node {
+        nodes.push(node);
+        inside(node).for_each(|inner| in_order(inner, nodes, outputs));
+    }
+}
+
 fn bytes_of(tensor: &TensorProto) -> u64 {
     let width = tensor.element().size_bytes().unwrap_or(1);
     tensor.elements().map_or(0, |elements| (elements as u64).saturating_mul(width))
 }
 
-struct Constants<'a> {
-    weights: &'a mut Vec<TensorProto>,
+struct Constants {
+    /// Of the current graph and of those around it, which come first.
+    weights: Vec<TensorProto>,
     weight_indices: HashMap<String, usize>,
     readers: HashMap<String, u64>,
     /// Bytes of all constants.
@@ -283,9 +306,39 @@ struct Constants<'a> {
     opset: i64,
     /// Elements of the smallest constant that is worth it.
     least: usize,
+    /// Nodes that are gone.
+    folded: u64,
 }
 
-impl Constants<'_> {
+impl Constants {
+    /// Goes through a graph and those inside it.
+    fn settle(
+        &mut self,
+        graph: &mut GraphProto,
+        foldings: &mut impl Iterator<Item = Option<Folding>>,
+    ) -> Result<(), TensorError> {
+        let first = self.weights.len();
+        self.weights.append(&mut graph.initializer);
+        let new = self.weights.iter().enumerate().skip(first);
+        self.weight_indices.extend(new.map(|(index, tensor)| (tensor.name().to_owned(), index)));
+        for mut node in std::mem::take(&mut graph.node) {
+            let folding = foldings.next().flatten();
+            for inner in inside_mut(&mut node) {
+                self.settle(inner, foldings)?;
+            }
+            match folding {
+                Some(folding) if self.fold(&node, folding)? => self.folded += 1,
+                _ => graph.node.push(node),
+            }
+        }
+        graph.initializer = self.weights.split_off(first);
+        for tensor in &graph.initializer {
+            self.weight_indices.remove(tensor.name());
+        }
+        graph.initializer.retain(|tensor| self.readers.get(tensor.name()) != Some(&0));
+        Ok(())
+    }
+
     /// Replaces a node by initialisers; returns whether that could be done.
     fn fold(&mut self, node: &NodeProto, folding: Folding) -> Result<bool, TensorError> {
         let weight_index =

@@ -1,13 +1,18 @@
 //! A graph that is being rewritten: its weights, who reads what, and names that nothing has yet.
 //!
-//! Input: a graph whose nodes are taken out one by one and put back changed. Output: the graph with new weights and
-//! nodes, without what nothing reads any more. Deliberately absent: what to change (the conversions decide), and inner
-//! graphs, which stay as they are.
+//! Input: a graph whose nodes are taken out one by one and put back changed, and in which every value has a name of its own
+//! (`names::tell_apart`), those in branches and bodies included. Output: the graph with new weights and nodes, without what
+//! nothing reads any more. Deliberately absent: what to change (the conversions decide).
+//!
+//! A branch is entered while the node that holds it is taken, when the graph around it has all nodes that come before. What
+//! is made of a weight alone goes to the graph that holds the weight, so that two branches share it; what is made of an
+//! activation stays in the branch, which may never run.
 
 use std::collections::{HashMap, HashSet};
 
-use super::constants::{constant_values, count_readers, is_exchange};
-use super::names::Names;
+use super::constants::{constant_values, count_readers, inside_mut, is_exchange};
+use super::names::{Names, collect_names};
+use super::report::ConversionReport;
 use crate::TensorError;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 
@@ -29,41 +34,180 @@ pub(crate) struct Form {
     pub(crate) is_float32: bool,
 }
 
-/// A graph under work.
-#[derive(Debug)]
-pub(crate) struct Editor {
+/// What converts nodes one by one.
+pub(crate) trait Rewrite {
+    /// The graphs under work, and what is said of them.
+    fn parts(&mut self) -> (&mut Editor, &mut ConversionReport);
+
+    /// Takes the next node, and puts it back as it is or others in its place.
+    ///
+    /// # Errors
+    ///
+    /// A damaged tensor.
+    fn take(&mut self, node: NodeProto) -> Result<(), TensorError>;
+
+    /// Takes what is in the branches or the body of a node, or reports what stays in graphs that are not entered.
+    ///
+    /// # Errors
+    ///
+    /// A damaged tensor.
+    fn take_inside(&mut self, node: &mut NodeProto) -> Result<(), TensorError> {
+        if !node.is_standard() {
+            keep_inside(node, &format!("it is inside a subgraph of {}", node.operator()), self.parts().1);
+        }
+        for graph in inside_mut(node) {
+            for inner in self.parts().0.enter(graph) {
+                self.take(inner)?;
+            }
+            *graph = self.parts().0.leave();
+        }
+        Ok(())
+    }
+}
+
+/// Reports what the graphs of a node have of the operators that are converted outside of them.
+pub(super) fn keep_inside(node: &NodeProto, reason: &str, report: &mut ConversionReport) {
+    for inner in node.graphs().flat_map(|graph| &graph.node) {
+        if matches!(inner.op_type(), "MatMul" | "Gemm" | "Conv" | "ConvTranspose" | "LSTM" | "Attention") {
+            report.keep(inner, reason);
+        }
+        keep_inside(inner, reason, report);
+    }
+}
+
+/// One of the graphs under work.
+#[derive(Debug, Default)]
+struct Scope {
     graph: GraphProto,
     /// Initialisers that were there from the start.
     n_original: usize,
-    weights: HashMap<String, usize>,
+    nodes: Vec<NodeProto>,
+    /// No other scope has it.
+    number: usize,
+}
+
+impl Scope {
+    /// Takes a graph over, and returns its nodes separately.
+    fn new(mut graph: GraphProto, number: usize) -> (Self, Vec<NodeProto>) {
+        let nodes = std::mem::take(&mut graph.node);
+        let n_original = graph.initializer.len();
+        (Scope { graph, n_original, nodes: Vec::with_capacity(nodes.len()), number }, nodes)
+    }
+
+    /// The graph with its new nodes, and how many elements of its original weights are floating-point numbers still.
+    fn finish(mut self) -> (GraphProto, u64) {
+        drop_dead_nodes(&mut self.nodes, &self.graph);
+        let mut read: HashMap<String, u64> = HashMap::new();
+        self.nodes.iter().for_each(|node| count_readers(node, &mut read));
+        self.graph.output.iter().for_each(|output| *read.entry(output.name().to_owned()).or_default() += 1);
+        let original = self.graph.initializer.iter().take(self.n_original);
+        let original = original.filter(|tensor| tensor.is_float() && read.contains_key(tensor.name()));
+        let kept = original.filter_map(|tensor| tensor.elements().ok()).sum::<usize>() as u64;
+        self.graph.initializer.retain(|tensor| read.contains_key(tensor.name()));
+        let made: HashSet<&String> = self.nodes.iter().flat_map(|node| &node.output).collect();
+        self.graph.value_info.retain(|value| made.contains(&value.name().to_owned()));
+        self.graph.node = self.nodes;
+        (self.graph, kept)
+    }
+}
+
+/// A graph under work.
+#[derive(Debug)]
+pub(crate) struct Editor {
+    /// The graph whose nodes are taken.
+    current: Scope,
+    /// Those around it, the main graph first.
+    around: Vec<Scope>,
+    n_scopes: usize,
+    /// Floating-point elements that inner graphs have still.
+    kept: u64,
+    /// Where weights are: in the current graph or one around it, and at which index.
+    weights: HashMap<String, (usize, usize)>,
     /// Outputs of `Transpose` nodes that exchange the two dimensions of something, and that something.
     transposed: HashMap<String, String>,
-    /// Values that depend on no input of the graph.
+    /// Values that depend on no input of a graph.
     constants: HashSet<String>,
     readers: HashMap<String, u64>,
     names: Names,
-    nodes: Vec<NodeProto>,
 }
 
 impl Editor {
     /// Takes a graph over, and returns its nodes separately.
-    pub(crate) fn new(mut graph: GraphProto) -> (Self, Vec<NodeProto>) {
-        let nodes = std::mem::take(&mut graph.node);
-        let weights = graph.initializer.iter().enumerate().map(|(index, tensor)| (tensor.name().to_owned(), index));
-        let weights = weights.collect();
+    pub(crate) fn new(graph: GraphProto) -> (Self, Vec<NodeProto>) {
         let (mut readers, mut names) = (HashMap::new(), Names::default());
         graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
-        nodes.iter().for_each(|node| count_readers(node, &mut readers));
-        collect_names(&graph, &nodes, &mut names);
-        let constants = constant_values(&graph, &nodes).into_iter().map(str::to_owned).collect();
-        let transposed = nodes.iter().filter(|node| is_exchange(node));
-        let transposed =
-            transposed.filter_map(|node| Some((node.output.first()?.clone(), node.input.first()?.clone())));
+        graph.node.iter().for_each(|node| count_readers(node, &mut readers));
+        collect_names(&graph, &graph.node, &mut names);
+        let constants = constant_values(&graph, &graph.node).into_iter().map(str::to_owned).collect();
+        let nodes = graph.with_inner().into_iter().flat_map(|graph| &graph.node);
+        let exchanges = nodes.filter(|node| is_exchange(node));
+        let transposed = exchanges.filter_map(|node| Some((node.output.first()?.clone(), node.input.first()?.clone())));
         let transposed = transposed.collect();
-        let n_original = graph.initializer.len();
-        let new = Vec::with_capacity(nodes.len());
-        let editor = Editor { graph, n_original, weights, transposed, constants, readers, names, nodes: new };
+        let (current, nodes) = Scope::new(graph, 0);
+        let mut editor = Editor {
+            current,
+            around: Vec::new(),
+            n_scopes: 1,
+            kept: 0,
+            weights: HashMap::new(),
+            transposed,
+            constants,
+            readers,
+            names,
+        };
+        editor.find_weights();
         (editor, nodes)
+    }
+
+    /// Goes into a branch or body of the node that is taken, and returns its nodes. Until [`Editor::leave`], nodes and
+    /// weights are added to it.
+    fn enter(&mut self, graph: &mut GraphProto) -> Vec<NodeProto> {
+        let (scope, nodes) = Scope::new(std::mem::take(graph), self.n_scopes);
+        self.n_scopes += 1;
+        self.around.push(std::mem::replace(&mut self.current, scope));
+        self.find_weights();
+        nodes
+    }
+
+    /// Goes back to the graph around the current one, and returns what became of that.
+    fn leave(&mut self) -> GraphProto {
+        let scope = std::mem::replace(&mut self.current, self.around.pop().unwrap_or_default());
+        for tensor in &scope.graph.initializer {
+            self.weights.remove(tensor.name());
+        }
+        let (graph, kept) = scope.finish();
+        self.kept += kept;
+        graph
+    }
+
+    /// What a caller gives to a body is no weight, even if it has a default.
+    fn find_weights(&mut self) {
+        let (depth, graph) = (self.around.len(), &self.current.graph);
+        let given: HashSet<&str> = match depth {
+            0 => HashSet::new(),
+            _ => graph.input.iter().map(|input| input.name()).collect(),
+        };
+        let weights = graph.initializer.iter().enumerate().filter(|(_, tensor)| !given.contains(tensor.name()));
+        self.weights.extend(weights.map(|(index, tensor)| (tensor.name().to_owned(), (depth, index))));
+    }
+
+    /// The number of the current graph, for [`Editor::sees`].
+    pub(crate) fn here(&self) -> usize {
+        self.current.number
+    }
+
+    /// Whether values of that graph can be read in the current one: it is the same, or one around it.
+    pub(crate) fn sees(&self, number: usize) -> bool {
+        self.around.iter().chain([&self.current]).any(|scope| scope.number == number)
+    }
+
+    fn scope(&mut self, depth: usize) -> &mut Scope {
+        self.around.get_mut(depth).unwrap_or(&mut self.current)
+    }
+
+    /// How many graphs are around the one that holds a weight; the current one's number of them for what is no weight.
+    fn depth(&self, weight: &str) -> usize {
+        self.weights.get(weight).map_or(self.around.len(), |(depth, _)| *depth)
     }
 
     /// A name that nothing has yet, like `base`.
@@ -79,6 +223,11 @@ impl Editor {
         let source = self.transposed.get(name)?;
         let tensor = self.tensor(source)?;
         (tensor.dims.len() == 2).then(|| Weight { name: source.clone(), is_transposed: true })
+    }
+
+    /// What a `Transpose` of two dimensions reads that makes this value; of any other value itself.
+    pub(crate) fn source<'a>(&'a self, name: &'a str) -> &'a str {
+        self.transposed.get(name).map_or(name, String::as_str)
     }
 
     /// Why a value is no weight: `computed`, unless it is computed from weights alone.
@@ -106,7 +255,8 @@ impl Editor {
 
     /// The initialiser of that name.
     pub(crate) fn tensor(&self, name: &str) -> Option<&TensorProto> {
-        self.graph.initializer.get(*self.weights.get(name)?)
+        let (depth, index) = *self.weights.get(name)?;
+        self.around.get(depth).unwrap_or(&self.current).graph.initializer.get(index)
     }
 
     /// Values of a floating-point constant that is read as it is stored.
@@ -119,29 +269,47 @@ impl Editor {
         Some(tensor.floats())
     }
 
-    /// Names of the outputs of the graph.
+    /// Names of the outputs of the current graph.
     pub(crate) fn outputs(&self) -> HashSet<String> {
-        self.graph.output.iter().map(|output| output.name().to_owned()).collect()
+        self.current.graph.output.iter().map(|output| output.name().to_owned()).collect()
     }
 
-    /// How many inputs and graph outputs read a value.
+    /// How many inputs and graph outputs read a value, in all graphs.
     pub(crate) fn readers(&self, name: &str) -> u64 {
         self.readers.get(name).copied().unwrap_or_default()
     }
 
-    /// Adds a constant under a name like that of `tensor`, and returns its name.
-    pub(crate) fn add_weight(&mut self, mut tensor: TensorProto) -> String {
+    /// Adds a constant to the current graph under a name like that of `tensor`, and returns its name.
+    pub(crate) fn add_weight(&mut self, tensor: TensorProto) -> String {
+        self.add_weight_at(self.around.len(), tensor)
+    }
+
+    /// The same in the graph that holds `weight`: whoever can read that can read what is made of it.
+    pub(crate) fn add_weight_beside(&mut self, weight: &str, tensor: TensorProto) -> String {
+        self.add_weight_at(self.depth(weight), tensor)
+    }
+
+    fn add_weight_at(&mut self, depth: usize, mut tensor: TensorProto) -> String {
         let name = self.fresh(tensor.name());
         tensor.name = Some(name.clone());
-        self.weights.insert(name.clone(), self.graph.initializer.len());
-        self.graph.initializer.push(tensor);
+        let weights = &mut self.scope(depth).graph.initializer;
+        weights.push(tensor);
+        let index = weights.len() - 1;
+        self.weights.insert(name.clone(), (depth, index));
         name
     }
 
     /// Adds a node behind all nodes so far.
     pub(crate) fn push(&mut self, node: NodeProto) {
         self.count(&node);
-        self.nodes.push(node);
+        self.current.nodes.push(node);
+    }
+
+    /// Adds a node that reads constants alone to the graph that holds `weight`.
+    pub(crate) fn push_beside(&mut self, weight: &str, node: NodeProto) {
+        self.count(&node);
+        let depth = self.depth(weight);
+        self.scope(depth).nodes.push(node);
     }
 
     /// Counts what a new node reads, which is added later.
@@ -151,7 +319,7 @@ impl Editor {
 
     /// Puts an original node back, whose readers are counted already.
     pub(crate) fn put_back(&mut self, node: NodeProto) {
-        self.nodes.push(node);
+        self.current.nodes.push(node);
     }
 
     /// An original node is not put back: what it alone read goes at once, so that its memory is free for what replaces it.
@@ -165,28 +333,18 @@ impl Editor {
         if *readers > 0 {
             return;
         }
-        if let Some(index) = self.weights.get(name) {
-            let tensor = &mut self.graph.initializer[*index];
+        if let Some((depth, index)) = self.weights.get(name).copied() {
+            let tensor = &mut self.scope(depth).graph.initializer[index];
             *tensor = TensorProto { name: tensor.name.take(), ..Default::default() };
         } else if let Some(source) = self.transposed.get(name).cloned() {
             self.unread(&source);
         }
     }
 
-    /// The graph with its new nodes, and how many elements of its original weights are floating-point numbers still.
-    pub(crate) fn finish(mut self) -> (GraphProto, u64) {
-        drop_dead_nodes(&mut self.nodes, &self.graph);
-        let mut read: HashMap<String, u64> = HashMap::new();
-        self.nodes.iter().for_each(|node| count_readers(node, &mut read));
-        self.graph.output.iter().for_each(|output| *read.entry(output.name().to_owned()).or_default() += 1);
-        let original = self.graph.initializer.iter().take(self.n_original);
-        let original = original.filter(|tensor| tensor.is_float() && read.contains_key(tensor.name()));
-        let kept = original.filter_map(|tensor| tensor.elements().ok()).sum::<usize>() as u64;
-        self.graph.initializer.retain(|tensor| read.contains_key(tensor.name()));
-        let made: HashSet<&String> = self.nodes.iter().flat_map(|node| &node.output).collect();
-        self.graph.value_info.retain(|value| made.contains(&value.name().to_owned()));
-        self.graph.node = self.nodes;
-        (self.graph, kept)
+    /// The main graph with its new nodes, and how many elements of all original weights are floating-point numbers still.
+    pub(crate) fn finish(self) -> (GraphProto, u64) {
+        let (graph, kept) = self.current.finish();
+        (graph, kept + self.kept)
     }
 }
 
@@ -204,17 +362,6 @@ fn drop_dead_nodes(nodes: &mut Vec<NodeProto>, graph: &GraphProto) {
     }
     let mut alive = alive.into_iter();
     nodes.retain(|_| alive.next().unwrap_or(true));
-}
-
-/// Every name in a graph with these nodes, and in the graphs inside them.
-pub(crate) fn collect_names(graph: &GraphProto, nodes: &[NodeProto], names: &mut Names) {
-    let values = graph.input.iter().chain(&graph.output).chain(&graph.value_info).map(|value| value.name());
-    values.chain(graph.initializer.iter().map(TensorProto::name)).for_each(|name| names.take(name));
-    for node in nodes {
-        names.take(node.name());
-        node.input.iter().chain(&node.output).for_each(|name| names.take(name));
-        node.graphs().for_each(|inner| collect_names(inner, &inner.node, names));
-    }
 }
 
 #[cfg(test)]
@@ -274,6 +421,36 @@ mod tests {
         let weights: Vec<&str> = graph.initializer.iter().map(TensorProto::name).collect();
         assert_eq!(weights, ["w_2"]);
         assert_eq!(graph.value_info.len(), 1);
+    }
+
+    #[test]
+    fn a_branch_adds_what_is_made_of_a_weight_beside_it() {
+        let mut outer = graph();
+        let dead = NodeProto::of("Relu", "dead", &["w"], &["z2"], vec![]);
+        let inner = GraphProto {
+            node: vec![NodeProto::of("MatMul", "n", &["x", "wt"], &["v"], vec![]), dead],
+            initializer: vec![TensorProto::of_floats("own", &[1], &[0.0]), TensorProto::of_floats("d", &[1], &[0.0])],
+            input: vec![ValueInfoProto { name: Some("d".to_owned()), ..Default::default() }],
+            output: vec![ValueInfoProto { name: Some("v".to_owned()), ..Default::default() }],
+            ..Default::default()
+        };
+        outer.node.insert(0, NodeProto::of("If", "if", &["y"], &["r"], vec![]));
+        let (mut editor, _) = Editor::new(outer);
+        let (before, mut inner) = (editor.here(), inner);
+        let nodes = editor.enter(&mut inner);
+        let number = editor.here();
+        assert!(editor.sees(before) && editor.sees(number) && editor.weight("wt").is_some());
+        assert_eq!((editor.weight("own").is_some(), editor.weight("d")), (true, None));
+        let beside = editor.add_weight_beside("w", TensorProto::of_floats("w", &[1], &[0.0]));
+        editor.push_beside("w", NodeProto::of("Neg", "k", &[&beside], &["k"], vec![]));
+        editor.add_weight(TensorProto::of_floats("unread", &[1], &[0.0]));
+        nodes.into_iter().for_each(|node| editor.put_back(node));
+        let inner = editor.leave();
+        assert_eq!((inner.node.len(), inner.initializer.len(), editor.sees(number)), (1, 0, false));
+        editor.push(NodeProto::of("Add", "a", &["k", "y"], &["y"], vec![]));
+        let (graph, _) = editor.finish();
+        let names: Vec<&str> = graph.node.iter().map(NodeProto::name).collect();
+        assert_eq!((names, graph.initializer.len()), (vec!["k", "a"], 1));
     }
 
     #[test]

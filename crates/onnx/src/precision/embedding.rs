@@ -37,7 +37,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Adds both initialisers.
+    /// Adds both initialisers to the graph that holds the weight of that name.
     pub(crate) fn add(
         editor: &mut Editor,
         report: &mut ConversionReport,
@@ -49,7 +49,7 @@ impl Stored {
         let values = values.into_iter().map(|value| value as u8).collect();
         let values = TensorProto::of_bytes(&format!("{name}_quantized"), &ElementType::Int8, shape, values);
         let scales = TensorProto::of_floats(&format!("{name}_scale"), scale_shape, scales);
-        Stored { values: editor.add_weight(values), scales: editor.add_weight(scales) }
+        Stored { values: editor.add_weight_beside(name, values), scales: editor.add_weight_beside(name, scales) }
     }
 }
 
@@ -68,13 +68,15 @@ pub(crate) enum Lookup {
 #[derive(Debug)]
 pub(crate) struct Tables {
     stored: HashMap<String, Stored>,
+    /// The scales of rows as lookups read them, by the name of the table.
+    lookups: HashMap<String, String>,
     largest: u8,
 }
 
 impl Tables {
     /// None yet; `largest` is the largest level of a weight.
     pub(crate) fn new(largest: u8) -> Self {
-        Tables { stored: HashMap::new(), largest }
+        Tables { stored: HashMap::new(), lookups: HashMap::new(), largest }
     }
 
     /// Whether a weight is stored already.
@@ -127,21 +129,37 @@ impl Tables {
         let Some(rows) = self.rows(editor, report, &weight.name)? else {
             return Ok(Lookup::Kept(UNUSUAL_WEIGHT));
         };
-        let Some(scales) = editor.floats(&rows.scales).transpose()? else { return Ok(Lookup::NotConcerned) };
-        let mut shape = vec![1; rank];
-        shape[0] = form.shape[0];
+        let scales = self.scales(editor, &weight.name, &rows, &form.shape)?;
+        report.casts += look_up(editor, node, [&rows.values, &scales], indices, output);
+        Ok(Lookup::Converted)
+    }
+
+    /// The scales of rows, shaped as what is looked up in them is multiplied.
+    fn scales(
+        &mut self,
+        editor: &mut Editor,
+        table: &str,
+        rows: &Stored,
+        shape: &[u64],
+    ) -> Result<String, TensorError> {
+        if let Some(scales) = self.lookups.get(table) {
+            return Ok(scales.clone());
+        }
+        let scales = editor.floats(&rows.scales).transpose()?.unwrap_or_default();
+        let mut of_rows = vec![1; shape.len()];
+        of_rows[0] = shape[0];
         let name = format!("{}_of_rows", rows.scales);
-        let is_narrow = form.shape[1..].iter().product::<u64>() < NARROW_ROW;
+        let is_narrow = shape[1..].iter().product::<u64>() < NARROW_ROW;
         let is_half = is_narrow && scales.iter().all(|scale| EXACT_IN_FP16.contains(scale));
         let scales = if is_half {
             let bytes = scales.iter().flat_map(|scale| f16::from_f32(*scale).to_le_bytes()).collect();
-            TensorProto::of_bytes(&name, &ElementType::Float16, &shape, bytes)
+            TensorProto::of_bytes(&name, &ElementType::Float16, &of_rows, bytes)
         } else {
-            TensorProto::of_floats(&name, &shape, &scales)
+            TensorProto::of_floats(&name, &of_rows, &scales)
         };
-        let scales = editor.add_weight(scales);
-        report.casts += look_up(editor, node, [&rows.values, &scales], indices, output);
-        Ok(Lookup::Converted)
+        let scales = editor.add_weight_beside(&rows.scales, scales);
+        self.lookups.insert(table.to_owned(), scales.clone());
+        Ok(scales)
     }
 }
 

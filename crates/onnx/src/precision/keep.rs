@@ -13,6 +13,9 @@ pub struct Keep(Vec<String>);
 /// Why such a node stays, as reports say it.
 pub(super) const ASKED: &str = "it is named in `keep`";
 
+/// The same of what is in the branches or the body of such a node.
+pub(super) const INSIDE_ASKED: &str = "it is inside a node that is named in `keep`";
+
 impl Keep {
     /// Operators (`Softmax`, `com.microsoft.Gelu`) and names of nodes.
     pub fn new(words: &[String]) -> Self {

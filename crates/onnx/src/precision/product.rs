@@ -98,11 +98,11 @@ pub(crate) fn times(editor: &mut Editor, value: &str, factor: f32) -> String {
     product
 }
 
-/// A `Transpose` of two dimensions.
+/// A `Transpose` of two dimensions; that of a weight is made in the graph that holds it.
 pub(crate) fn turn(editor: &mut Editor, value: &str) -> String {
     let turned = editor.fresh(&format!("{value}_transposed"));
     let exchange = vec![AttributeProto::of_ints("perm", &[1, 0])];
-    editor.push(NodeProto::of("Transpose", &turned, &[value], &[&turned], exchange));
+    editor.push_beside(value, NodeProto::of("Transpose", &turned, &[value], &[&turned], exchange));
     turned
 }
 

@@ -8,14 +8,20 @@ use std::collections::HashSet;
 use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorProto};
 use crate::{ElementType, TensorError};
 
-/// Makes dense what nodes of these operators read, where each takes at most so many bytes; gives their number.
+/// Makes dense what nodes of these operators read, in branches and bodies too, where each takes at most so many bytes; gives
+/// their number.
 ///
 /// # Errors
 ///
 /// A damaged tensor.
 pub(super) fn make_dense(graph: &mut GraphProto, wanting: &[&str], most: u64) -> Result<u64, TensorError> {
     let wants = |node: &&NodeProto| node.is_standard() && wanting.contains(&node.op_type());
-    let read: HashSet<String> = graph.node.iter().filter(wants).flat_map(|node| node.input.iter().cloned()).collect();
+    let nodes = graph.with_inner().into_iter().flat_map(|graph| &graph.node);
+    let read = nodes.filter(wants).flat_map(|node| node.input.iter().cloned()).collect();
+    make_read_dense(graph, &read, most)
+}
+
+fn make_read_dense(graph: &mut GraphProto, read: &HashSet<String>, most: u64) -> Result<u64, TensorError> {
     let mut dense = Vec::new();
     let mut take = |name: &str, sparse: &SparseTensorProto| -> Result<bool, TensorError> {
         let made = if read.contains(name) { densified(name, sparse, most)? } else { None };
@@ -30,8 +36,11 @@ pub(super) fn make_dense(graph: &mut GraphProto, wanting: &[&str], most: u64) ->
         }
     }
     graph.sparse_initializer = kept;
-    let mut nodes = Vec::with_capacity(graph.node.len());
-    for node in std::mem::take(&mut graph.node) {
+    let (mut inside, mut nodes) = (0, Vec::with_capacity(graph.node.len()));
+    for mut node in std::mem::take(&mut graph.node) {
+        for inner in node.graphs_mut() {
+            inside += make_read_dense(inner, read, most)?;
+        }
         let is_made = match (sparse_value(&node), node.output.first()) {
             (Some(sparse), Some(output)) => take(output, sparse)?,
             _ => false,
@@ -43,7 +52,7 @@ pub(super) fn make_dense(graph: &mut GraphProto, wanting: &[&str], most: u64) ->
     graph.node = nodes;
     let made = dense.len() as u64;
     graph.initializer.extend(dense);
-    Ok(made)
+    Ok(made + inside)
 }
 
 fn sparse_value(node: &NodeProto) -> Option<&SparseTensorProto> {

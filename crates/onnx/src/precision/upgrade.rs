@@ -14,8 +14,7 @@ use std::collections::{HashMap, HashSet};
 use half::f16;
 
 use super::constants::count_readers;
-use super::edit::collect_names;
-use super::names::Names;
+use super::names::{Names, collect_names};
 use super::report::{ConversionError, ConversionReport};
 use crate::ElementType;
 use crate::infer::{Inferred, Value, infer};

@@ -126,6 +126,34 @@ fn where_nothing_is_quantised_large_weights_are_computed_and_small_ones_stay() {
 }
 
 #[test]
+fn constants_inside_a_branch_become_weights_of_the_branch() {
+    let held = |name: &str| {
+        let value = AttributeProto::of_tensor("value", TensorProto::of_floats("", &[2], &[1.0, 2.0]));
+        NodeProto::of("Constant", "", &[], &[name], vec![value])
+    };
+    let branch = GraphProto {
+        node: vec![
+            held("a"),
+            held("result"),
+            NodeProto::of("Neg", "", &["outer"], &["b"], vec![]),
+            NodeProto::of("Sum", "", &["x", "a", "b"], &["c"], vec![]),
+        ],
+        output: vec![value("c"), value("result")],
+        ..Default::default()
+    };
+    let nodes = vec![
+        NodeProto::of("Abs", "", &["w"], &["outer"], vec![]),
+        NodeProto::of("If", "", &["x"], &["y"], vec![AttributeProto::of_graph("then_branch", branch)]),
+    ];
+    let graph = settled(nodes, vec![TensorProto::of_floats("w", &[2], &[1.0, -3.0])], &["Sum"]);
+    let branch = graph.node[0].graphs().next().unwrap();
+    assert_eq!((operators(&graph), operators(branch)), (vec!["If"], vec!["Constant", "Sum"]));
+    let weights: Vec<_> = branch.initializer.iter().map(|it| (it.name(), it.floats().unwrap())).collect();
+    assert_eq!(weights, [("a", vec![1.0, 2.0]), ("b", vec![-1.0, -3.0])]);
+    assert_eq!(graph.initializer, []);
+}
+
+#[test]
 fn where_nothing_is_quantised_a_weight_does_not_become_levels() {
     let nodes = vec![
         NodeProto::of("QuantizeLinear", "", &["w", "s"], &["q"], vec![]),

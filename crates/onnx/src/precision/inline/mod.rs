@@ -20,8 +20,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use prost::Message;
 
-use super::edit::collect_names;
-use super::names::Names;
+use super::names::{Names, collect_names};
 use super::report::ConversionReport;
 use crate::functions::{DEEPEST, Key, called, plain};
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};

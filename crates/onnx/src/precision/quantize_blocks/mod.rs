@@ -19,11 +19,12 @@ mod block;
 use std::collections::{HashMap, HashSet};
 
 use super::constants::settle_constants;
-use super::edit::{Editor, Weight};
+use super::edit::{Editor, Rewrite, Weight, keep_inside};
 use super::inline::inline_functions;
-use super::keep::{ASKED, Keep};
+use super::keep::{ASKED, INSIDE_ASKED, Keep};
+use super::names::tell_apart;
 use super::product::{Product, RightOperand, times, transposed};
-use super::quantize_dynamic::{MICROSOFT, keep_inner, refuse_quantized};
+use super::quantize_dynamic::{MICROSOFT, refuse_quantized};
 use super::report::{Conversion, ConversionError, ConversionReport};
 use super::scales::{UNUSUAL_WEIGHT, is_usual};
 use crate::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
@@ -74,28 +75,22 @@ impl BlockQuantization {
 pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Result<Conversion, ConversionError> {
     options.check()?;
     let inlined = inline_functions(&mut model);
+    model.graph.as_mut().map(tell_apart);
     refuse_quantized(&model)?;
     settle_constants(&mut model, &["MatMul", "Gemm"])?;
     let (editor, nodes) = Editor::new(model.graph.take().ok_or(ConversionError::NoGraph)?);
-    let tables = tables(&editor, &nodes);
-    let mut not_products = ConversionReport::default();
-    nodes.iter().filter(|node| has_other_weights(node)).for_each(|node| not_products.keep(node, OF_PRODUCTS));
+    let (mut tables, mut not_products) = (HashSet::new(), ConversionReport::default());
+    let mut survey = |node: &NodeProto| {
+        tables.extend(table(&editor, node));
+        if has_other_weights(node) {
+            not_products.keep(node, OF_PRODUCTS);
+        }
+    };
+    nodes.iter().for_each(|node| node.with_inner(&mut survey));
     let report = ConversionReport::default();
     let mut work = Work { editor, report, options: options.clone(), tables, stored: HashMap::new() };
     for node in nodes {
-        if node.is_standard() && matches!(node.op_type(), "MatMul" | "Gemm") {
-            let converted = if options.keep.keeps(&node) { Err(ASKED) } else { work.convert(&node)? };
-            match converted {
-                Ok(()) => {
-                    work.report.convert(&node);
-                    work.editor.release(&node);
-                    continue;
-                }
-                Err(reason) => work.report.keep(&node, reason),
-            }
-        }
-        keep_inner(&node, &mut work.report);
-        work.editor.put_back(node);
+        work.take(node)?;
     }
     let (graph, kept) = work.editor.finish();
     work.report.weights.kept = kept;
@@ -116,10 +111,10 @@ fn has_other_weights(node: &NodeProto) -> bool {
     node.is_standard() && matches!(node.op_type(), "Conv" | "ConvTranspose" | "Einsum" | "GRU" | "LSTM" | "RNN")
 }
 
-/// Weights whose rows are looked up.
-fn tables(editor: &Editor, nodes: &[NodeProto]) -> HashSet<String> {
-    let lookups = nodes.iter().filter(|node| node.op_type() == "Gather").filter_map(|node| node.input.first());
-    lookups.filter_map(|table| editor.weight(table)).map(|weight| weight.name).collect()
+/// What a node looks up rows in.
+fn table(editor: &Editor, node: &NodeProto) -> Option<String> {
+    let table = node.input.first().filter(|_| node.op_type() == "Gather")?;
+    Some(editor.source(table).to_owned())
 }
 
 struct Work {
@@ -136,6 +131,35 @@ struct Stored {
     values: String,
     scales: String,
     zero_points: Option<String>,
+}
+
+impl Rewrite for Work {
+    fn parts(&mut self) -> (&mut Editor, &mut ConversionReport) {
+        (&mut self.editor, &mut self.report)
+    }
+
+    fn take(&mut self, mut node: NodeProto) -> Result<(), TensorError> {
+        let is_product = node.is_standard() && matches!(node.op_type(), "MatMul" | "Gemm");
+        let is_asked = self.options.keep.keeps(&node);
+        if is_asked {
+            keep_inside(&node, INSIDE_ASKED, &mut self.report);
+        } else {
+            self.take_inside(&mut node)?;
+        }
+        if is_product {
+            let converted = if is_asked { Err(ASKED) } else { self.convert(&node)? };
+            match converted {
+                Ok(()) => {
+                    self.report.convert(&node);
+                    self.editor.release(&node);
+                    return Ok(());
+                }
+                Err(reason) => self.report.keep(&node, reason),
+            }
+        }
+        self.editor.put_back(node);
+        Ok(())
+    }
 }
 
 impl Work {
@@ -202,9 +226,9 @@ impl Work {
             .then(|| bytes("_zero_points", &[columns, n_blocks.div_ceil(2)], blocks.zero_points));
         let scales = TensorProto::of_floats(&format!("{name}_scales"), &[columns, n_blocks], &blocks.scales);
         let stored = Stored {
-            values: self.editor.add_weight(values),
-            scales: self.editor.add_weight(scales),
-            zero_points: zero_points.map(|zero_points| self.editor.add_weight(zero_points)),
+            values: self.editor.add_weight_beside(name, values),
+            scales: self.editor.add_weight_beside(name, scales),
+            zero_points: zero_points.map(|zero_points| self.editor.add_weight_beside(name, zero_points)),
         };
         self.stored.insert(operand.weight.clone(), stored.clone());
         Ok(Some(stored))
@@ -244,6 +268,26 @@ mod tests {
         assert_eq!(sizes, [72, 300, 4, 32, 4].map(Some));
         let shapes: Vec<&[i64]> = graph.initializer.iter().map(|tensor| &tensor.dims[..]).collect();
         assert_eq!(shapes, [&[300, 3, 16][..], &[300, 3], &[300, 2], &[]]);
+    }
+
+    #[test]
+    fn branches_share_a_weight_in_blocks() {
+        let branch = |name: &str| {
+            let node = vec![NodeProto::of("MatMul", "m", &["x", "w"], &["p"], vec![])];
+            let output = vec![ValueInfoProto { name: Some("p".to_owned()), ..Default::default() }];
+            AttributeProto::of_graph(name, GraphProto { node, output, ..Default::default() })
+        };
+        let branches = vec![branch("then_branch"), branch("else_branch")];
+        let weight = TensorProto::of_floats("w", &[128, 128], &[0.5; 128 * 128]);
+        let nodes = vec![NodeProto::of("If", "i", &["x"], &["y"], branches)];
+        let done = quantize_blocks(model(nodes, weight), &BlockQuantization::default()).unwrap();
+        assert_eq!((done.report.converted["MatMul"], done.report.weights.converted), (2, 128 * 128));
+        let graph = done.model.graph.unwrap();
+        let weights: Vec<&str> = graph.initializer.iter().map(TensorProto::name).collect();
+        assert_eq!(weights, ["w_4bits", "w_scales", "w_zero_points"]);
+        assert!(
+            graph.node[0].graphs().all(|inner| inner.node[0].input[1] == "w_4bits" && inner.initializer.is_empty())
+        );
     }
 
     #[test]

@@ -11,15 +11,13 @@ use crate::{ElementType, TensorError};
 /// The level of zero in unsigned weights.
 const MIDDLE: u8 = 128;
 
-impl Work {
+impl Work<'_> {
     pub(super) fn conv(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         let ([input, kernel, ..], Some(output)) = (&node.input[..], node.output.first()) else {
             return Outcome::kept("it does not have two inputs");
         };
-        if !self.options.convolutions {
-            return Outcome::kept(
-                "ONNX Runtime's convolutions with activations quantised at run time are slower than float32",
-            );
+        if !self.made.options.convolutions {
+            return Outcome::kept(self.made.slower);
         }
         let Some(weight) = self.editor.weight(kernel) else {
             return Outcome::kept(self.editor.why_no_weight(kernel, "its weight is computed, not constant"));
@@ -35,24 +33,9 @@ impl Work {
                 None => return Outcome::kept("its bias is computed, not constant"),
             },
         };
-        let Some(values) = self.editor.floats(&weight.name).transpose()? else {
-            return Outcome::kept("its weight is not a float32 kernel");
-        };
-        let Some(channels) = quantize_channels(&values, &form.shape, 0, self.options.largest()) else {
+        let Some([levels, middle, scales]) = self.kernel(&weight.name, &form.shape)? else {
             return Outcome::kept(UNUSUAL_WEIGHT);
         };
-        self.report.weights.converted += values.len() as u64;
-        let levels = channels.values.iter().map(|level| (i16::from(*level) + i16::from(MIDDLE)) as u8).collect();
-        let levels = TensorProto::of_bytes(&format!("{kernel}_quantized"), &ElementType::Uint8, &form.shape, levels);
-        let levels = self.editor.add_weight(levels);
-        let middle = TensorProto::of_bytes(&format!("{kernel}_zero_point"), &ElementType::Uint8, &[], vec![MIDDLE]);
-        let middle = self.editor.add_weight(middle);
-        // One for each channel of [batch, channels, height, width].
-        let mut shape = vec![1; form.shape.len()];
-        shape[1] = form.shape[0];
-        let scales = TensorProto::of_floats(&format!("{kernel}_scale"), &shape, &channels.scales);
-        let scales = self.editor.add_weight(scales);
-
         let activation = self.activation(input);
         let label = node.label();
         let integers = self.editor.fresh(&format!("{output}_integers"));
@@ -61,15 +44,43 @@ impl Work {
         self.editor.push(convolution);
         self.report.casts += 1;
         let Some((name, values)) = bias else {
-            rescale(&mut self.editor, &label, &integers, [&activation.scale, &scales], output);
+            rescale(self.editor, &label, &integers, [&activation.scale, &scales], output);
             return Ok(Outcome::Converted);
         };
         let before = self.editor.fresh(&format!("{output}_before_bias"));
-        rescale(&mut self.editor, &label, &integers, [&activation.scale, &scales], &before);
-        let bias = self.editor.add_weight(TensorProto::of_floats(&format!("{name}_of_channels"), &shape, &values));
+        rescale(self.editor, &label, &integers, [&activation.scale, &scales], &before);
+        let of_channels = of_channels(&form.shape);
+        let bias =
+            self.editor.add_weight(TensorProto::of_floats(&format!("{name}_of_channels"), &of_channels, &values));
         self.editor.push(NodeProto::of("Add", &format!("{label}_bias"), &[&before, &bias], &[output], vec![]));
         Ok(Outcome::Converted)
     }
+
+    /// Levels, zero point and scales of a weight; `None` if a value is not finite.
+    fn kernel(&mut self, name: &str, shape: &[u64]) -> Result<Option<[String; 3]>, TensorError> {
+        if let Some(kernel) = self.made.kernels.get(name) {
+            return Ok(Some(kernel.clone()));
+        }
+        let Some(values) = self.editor.floats(name).transpose()? else { return Ok(None) };
+        let Some(channels) = quantize_channels(&values, shape, 0, self.made.options.largest()) else { return Ok(None) };
+        self.report.weights.converted += values.len() as u64;
+        let levels = channels.values.iter().map(|level| (i16::from(*level) + i16::from(MIDDLE)) as u8).collect();
+        let kernel = [
+            TensorProto::of_bytes(&format!("{name}_quantized"), &ElementType::Uint8, shape, levels),
+            TensorProto::of_bytes(&format!("{name}_zero_point"), &ElementType::Uint8, &[], vec![MIDDLE]),
+            TensorProto::of_floats(&format!("{name}_scale"), &of_channels(shape), &channels.scales),
+        ];
+        let kernel = kernel.map(|tensor| self.editor.add_weight_beside(name, tensor));
+        self.made.kernels.insert(name.to_owned(), kernel.clone());
+        Ok(Some(kernel))
+    }
+}
+
+/// The shape of one number for each channel of [batch, channels, height, width].
+fn of_channels(kernel: &[u64]) -> Vec<u64> {
+    let mut shape = vec![1; kernel.len()];
+    shape[1] = kernel[0];
+    shape
 }
 
 #[cfg(test)]

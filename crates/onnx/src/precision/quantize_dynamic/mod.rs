@@ -20,11 +20,12 @@ mod recurrent;
 use std::collections::{HashMap, HashSet};
 
 use super::constants::{constant_values, settle_constants};
-use super::edit::{Editor, Weight};
+use super::edit::{Editor, Rewrite, Weight, keep_inside};
 use super::embedding::{Lookup, Stored, Tables};
 use super::fold::fold_into_convolutions;
 use super::inline::inline_functions;
-use super::keep::{ASKED, Keep};
+use super::keep::{ASKED, INSIDE_ASKED, Keep};
+use super::names::tell_apart;
 use super::report::{Conversion, ConversionError, ConversionReport};
 use super::scales::{FULL_WEIGHT, REDUCED_WEIGHT};
 use super::upgrade::raise_operator_set;
@@ -67,6 +68,7 @@ impl DynamicQuantization {
 /// An operator set before 7, a model that is quantised already or has nothing to quantise, a damaged weight.
 pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) -> Result<Conversion, ConversionError> {
     let inlined = inline_functions(&mut model);
+    model.graph.as_mut().map(tell_apart);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DynamicQuantizeLinear")?;
     let wanting: &[&str] = if options.convolutions {
@@ -82,10 +84,8 @@ pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) ->
     if report.nodes_converted() == 0 {
         return Err(ConversionError::NothingToConvert { kept: report.kept });
     }
-    if graph.node.iter().any(|node| node.domain() == MICROSOFT) {
-        model.import(MICROSOFT, 1);
-    }
     model.graph = Some(graph);
+    import_microsoft(&mut model);
     if options.reduce_range {
         report.note("weights have 7 bits");
     }
@@ -96,14 +96,22 @@ pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) ->
 /// The domain of ONNX Runtime's own operators.
 pub(super) const MICROSOFT: &str = "com.microsoft";
 
+/// Imports that domain, if a node is of it.
+pub(super) fn import_microsoft(model: &mut ModelProto) {
+    let mut nodes = model.graph.iter().flat_map(|graph| graph.with_inner()).flat_map(|graph| &graph.node);
+    if nodes.any(|node| node.domain() == MICROSOFT) {
+        model.import(MICROSOFT, 1);
+    }
+}
+
 /// A model that has integer operators was quantised by somebody who knew more about it. Weights alone in 8 bits or more are
 /// constants like any other.
 pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionError> {
     let constant = model.graph.as_ref().map(|graph| constant_values(graph, &graph.node)).unwrap_or_default();
-    let is_readable = |name: &str| {
-        let weights = model.graph.iter().flat_map(|graph| &graph.initializer);
-        weights.filter(|tensor| tensor.name() == name).all(|tensor| tensor.element().is_readable())
-    };
+    let graphs = model.graph.as_ref().map(GraphProto::with_inner).unwrap_or_default();
+    let weights = || graphs.iter().flat_map(|graph| &graph.initializer);
+    let is_readable =
+        |name: &str| weights().filter(|tensor| tensor.name() == name).all(|tensor| tensor.element().is_readable());
     let is_of_weights = |node: &NodeProto| {
         let levels = node.input.first().filter(|input| constant.contains(input.as_str()));
         levels.is_some_and(|levels| is_readable(levels)) && node.int("block_size").unwrap_or(0) == 0
@@ -118,7 +126,7 @@ pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionError
             || matches!(operator, "DequantizeLinear" | "MatMulInteger" | "ConvInteger" | "MatMulNBits" | "QAttention")
             || operator.starts_with("DynamicQuantize")
     };
-    let nodes = || model.graph.iter().flat_map(|graph| &graph.node);
+    let nodes = || graphs.iter().flat_map(|graph| &graph.node);
     let Some(first) = nodes().find(is_quantized) else { return Ok(()) };
     let same = nodes().filter(|node| node.op_type() == first.op_type()).count() as u64;
     let stored = model.graph.as_ref().and_then(|graph| Held::of_graph(graph).stored());
@@ -127,9 +135,8 @@ pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionError
         Some(size) if size > 0 => format!("{holds} in blocks of {size}"),
         _ => holds,
     };
-    let weights = model.graph.iter().flat_map(|graph| &graph.initializer);
     let floats: HashSet<&str> =
-        weights.filter(|tensor| tensor.element() == ElementType::Float32).map(|tensor| tensor.name()).collect();
+        weights().filter(|tensor| tensor.element() == ElementType::Float32).map(|tensor| tensor.name()).collect();
     let is_float = |node: &&NodeProto| {
         let has_weight = node.is_standard() && WITH_WEIGHTS.contains(&node.op_type());
         has_weight && node.input.get(1).is_some_and(|weight| floats.contains(weight.as_str()))
@@ -145,42 +152,15 @@ fn convert(
     graph: GraphProto,
     options: &DynamicQuantization,
 ) -> Result<(GraphProto, ConversionReport), ConversionError> {
-    let (editor, nodes) = Editor::new(graph);
-    let mut work = Work {
-        editor,
-        report: ConversionReport::default(),
-        options: options.clone(),
-        activations: HashMap::new(),
-        tables: Tables::new(options.largest()),
-        products: HashMap::new(),
-    };
+    let (mut editor, nodes) = Editor::new(graph);
+    let (mut report, mut made) = (ConversionReport::default(), Made::new(options.clone()));
+    let mut work = Work { editor: &mut editor, report: &mut report, made: &mut made };
     for node in nodes {
-        let outcome = if options.keep.keeps(&node) { Outcome::Kept(ASKED.to_owned()) } else { work.convert(&node)? };
-        match outcome {
-            Outcome::Converted => {
-                work.report.convert(&node);
-                work.editor.release(&node);
-                continue;
-            }
-            Outcome::Kept(reason) => work.report.keep(&node, reason),
-            Outcome::NotConcerned => {}
-        }
-        keep_inner(&node, &mut work.report);
-        work.editor.put_back(node);
+        work.take(node)?;
     }
-    let (graph, kept) = work.editor.finish();
-    work.report.weights.kept = kept;
-    Ok((graph, work.report))
-}
-
-/// What inner graphs have of the operators that are converted outside of them.
-pub(super) fn keep_inner(node: &NodeProto, report: &mut ConversionReport) {
-    for inner in node.graphs().flat_map(|graph| &graph.node) {
-        if matches!(inner.op_type(), "MatMul" | "Gemm" | "Conv" | "ConvTranspose" | "LSTM" | "Attention") {
-            report.keep(inner, format!("it is inside a subgraph of {}", node.operator()));
-        }
-        keep_inner(inner, report);
-    }
+    let (graph, kept) = editor.finish();
+    report.weights.kept = kept;
+    Ok((graph, report))
 }
 
 /// What became of a node.
@@ -207,17 +187,81 @@ struct Activation {
     zero_point: String,
 }
 
-struct Work {
-    editor: Editor,
-    report: ConversionReport,
+/// What was made so far, for nodes that read it too.
+pub(super) struct Made {
     options: DynamicQuantization,
-    activations: HashMap<String, Activation>,
+    /// With the number of the graph that has it.
+    activations: HashMap<String, (usize, Activation)>,
     tables: Tables,
     /// Right operands of products, [K, N], with one scale for each column.
     products: HashMap<Weight, Stored>,
+    /// Weights of convolutions: levels, zero point and scales.
+    kernels: HashMap<String, [String; 3]>,
+    /// Weights of recurrent layers: levels, scales and zero points.
+    gates: HashMap<String, [String; 3]>,
+    /// Why convolutions stay that are not asked for.
+    pub(super) slower: &'static str,
 }
 
-impl Work {
+impl Made {
+    /// Nothing yet.
+    pub(super) fn new(options: DynamicQuantization) -> Self {
+        Made {
+            activations: HashMap::new(),
+            tables: Tables::new(options.largest()),
+            products: HashMap::new(),
+            kernels: HashMap::new(),
+            gates: HashMap::new(),
+            slower: "ONNX Runtime's convolutions with activations quantised at run time are slower than float32",
+            options,
+        }
+    }
+
+    /// Whether a right operand is stored already.
+    pub(super) fn holds(&self, weight: &Weight) -> bool {
+        self.products.contains_key(weight)
+    }
+
+    /// Embeddings, if they are asked for.
+    pub(super) fn tables(&mut self) -> Option<&mut Tables> {
+        self.options.embeddings.then_some(&mut self.tables)
+    }
+}
+
+/// A graph whose nodes are converted.
+pub(super) struct Work<'a> {
+    pub(super) editor: &'a mut Editor,
+    pub(super) report: &'a mut ConversionReport,
+    pub(super) made: &'a mut Made,
+}
+
+impl Rewrite for Work<'_> {
+    fn parts(&mut self) -> (&mut Editor, &mut ConversionReport) {
+        (self.editor, self.report)
+    }
+
+    fn take(&mut self, mut node: NodeProto) -> Result<(), TensorError> {
+        if self.made.options.keep.keeps(&node) {
+            self.report.keep(&node, ASKED);
+            keep_inside(&node, INSIDE_ASKED, self.report);
+            self.editor.put_back(node);
+            return Ok(());
+        }
+        match self.convert(&node)? {
+            Outcome::Converted => {
+                self.report.convert(&node);
+                self.editor.release(&node);
+                return Ok(());
+            }
+            Outcome::Kept(reason) => self.report.keep(&node, reason),
+            Outcome::NotConcerned => self.take_inside(&mut node)?,
+        }
+        self.editor.put_back(node);
+        Ok(())
+    }
+}
+
+impl Work<'_> {
     fn convert(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         match (node.is_standard(), node.op_type()) {
             (true, "MatMul" | "Gemm") => self.product(node),
@@ -234,9 +278,9 @@ impl Work {
         }
     }
 
-    /// The activation in 8 bits: quantised once, whoever reads it.
+    /// The activation in 8 bits: quantised once, whoever reads it, but in each branch for itself.
     fn activation(&mut self, name: &str) -> Activation {
-        if let Some(activation) = self.activations.get(name) {
+        if let Some((_, activation)) = self.made.activations.get(name).filter(|(graph, _)| self.editor.sees(*graph)) {
             return activation.clone();
         }
         let mut fresh = |suffix: &str| self.editor.fresh(&format!("{name}{suffix}"));
@@ -246,16 +290,14 @@ impl Work {
         let label = self.editor.fresh(&format!("{name}_quantize"));
         self.editor.push(NodeProto::of("DynamicQuantizeLinear", &label, &[name], &outputs, vec![]));
         self.report.quantize_nodes += 1;
-        self.activations.insert(name.to_owned(), activation.clone());
+        self.made.activations.insert(name.to_owned(), (self.editor.here(), activation.clone()));
         activation
     }
 
     /// A large table in 8 bits.
     fn gather(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
-        if !self.options.embeddings {
-            return Ok(Outcome::NotConcerned);
-        }
-        Ok(match self.tables.gather(&mut self.editor, &mut self.report, node)? {
+        let Some(tables) = self.made.tables() else { return Ok(Outcome::NotConcerned) };
+        Ok(match tables.gather(self.editor, self.report, node)? {
             Lookup::Converted => Outcome::Converted,
             Lookup::Kept(reason) => Outcome::Kept(reason.to_owned()),
             Lookup::NotConcerned => Outcome::NotConcerned,
@@ -275,112 +317,4 @@ fn rescale(editor: &mut Editor, label: &str, integers: &str, scales: [&str; 2], 
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
-    use super::*;
-    use crate::ElementType;
-    use crate::precision::scales::UNUSUAL_WEIGHT;
-    use crate::proto::{TensorProto, ValueInfoProto};
-
-    /// A model of these nodes that gives `y`.
-    pub(in crate::precision) fn model(nodes: Vec<NodeProto>, weights: Vec<TensorProto>) -> ModelProto {
-        let value = |name: &str| ValueInfoProto { name: Some(name.to_owned()), ..Default::default() };
-        let graph = GraphProto {
-            node: nodes,
-            initializer: weights,
-            input: vec![value("x")],
-            output: vec![value("y")],
-            ..Default::default()
-        };
-        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() };
-        model.import("", 13);
-        model
-    }
-
-    /// What it becomes: operators in order.
-    pub(in crate::precision) fn converted(
-        model: ModelProto,
-        options: &DynamicQuantization,
-    ) -> (GraphProto, ConversionReport, String) {
-        let done = quantize_dynamic(model, options).unwrap();
-        let graph = done.model.graph.unwrap();
-        let operators = graph.node.iter().map(|node| node.op_type().to_owned()).collect::<Vec<_>>().join(" ");
-        (graph, done.report, operators)
-    }
-
-    pub(in crate::precision) fn tensor<'a>(graph: &'a GraphProto, name: &str) -> &'a TensorProto {
-        graph.initializer.iter().find(|tensor| tensor.name() == name).unwrap()
-    }
-
-    fn mat_mul(left: &str, right: &str, output: &str) -> NodeProto {
-        NodeProto::of("MatMul", output, &[left, right], &[output], vec![])
-    }
-
-    #[test]
-    fn an_activation_is_quantised_once_for_all_who_read_it() {
-        let weight = |name: &str| TensorProto::of_floats(name, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
-        let nodes = vec![mat_mul("x", "a", "p"), mat_mul("x", "b", "q"), mat_mul("p", "q", "y")];
-        let (graph, report, operators) = converted(model(nodes, vec![weight("a"), weight("b")]), &Default::default());
-        let product = "MatMulInteger Cast Mul Mul";
-        assert_eq!(operators, format!("DynamicQuantizeLinear {product} {product} MatMul"));
-        assert_eq!((report.quantize_nodes, report.casts, report.weights.converted), (1, 2, 8));
-        assert_eq!(report.kept[0].reason, "its right operand is computed, not constant");
-        assert_eq!(tensor(&graph, "a_quantized").integers().unwrap(), [42, 64, 127, 127]);
-        assert_eq!(graph.initializer.len(), 4);
-    }
-
-    #[test]
-    fn seven_bits_leave_room_for_sums_of_two_products() {
-        let weight = TensorProto::of_floats("w", &[1, 2], &[2.0, -1.0]);
-        let options = DynamicQuantization { reduce_range: true, ..Default::default() };
-        let (graph, report, _) = converted(model(vec![mat_mul("x", "w", "y")], vec![weight]), &options);
-        assert_eq!(tensor(&graph, "w_quantized").integers().unwrap(), [64, -64]);
-        assert_eq!(report.notes, ["weights have 7 bits"]);
-    }
-
-    #[test]
-    fn models_that_cannot_be_quantised_say_why() {
-        let refused = |model: ModelProto| quantize_dynamic(model, &Default::default()).unwrap_err();
-        let weight = TensorProto::of_floats("w", &[1, 1], &[1.0]);
-        let mut old = model(vec![mat_mul("x", "w", "y")], vec![weight.clone()]);
-        old.opset_import[0].version = Some(6);
-        assert!(matches!(refused(old), ConversionError::OpsetTooOld { has: 6, needed: 11, .. }));
-        let once = quantize_dynamic(model(vec![mat_mul("x", "w", "y")], vec![weight]), &Default::default()).unwrap();
-        let twice = refused(once.model);
-        let said = "the model is quantised already: int8 (1 node of DynamicQuantizeLinear)";
-        assert_eq!(twice.to_string(), said);
-        let nothing = refused(model(vec![NodeProto::of("GRU", "r", &["x", "w", "r"], &["y"], vec![])], vec![]));
-        assert!(matches!(nothing, ConversionError::NothingToConvert { kept } if kept.len() == 1));
-        assert_eq!(
-            refused(ModelProto { opset_import: model(vec![], vec![]).opset_import, ..Default::default() }),
-            ConversionError::NoGraph
-        );
-    }
-
-    #[test]
-    fn what_inner_graphs_hold_is_told() {
-        let inner = GraphProto { node: vec![mat_mul("x", "w", "z")], ..Default::default() };
-        let branch = AttributeProto::of_graph("body", inner);
-        let nodes = vec![mat_mul("x", "w", "p"), NodeProto::of("Loop", "loop", &["p"], &["y"], vec![branch])];
-        let weight = TensorProto::of_floats("w", &[1, 1], &[1.0]);
-        let (graph, report, _) = converted(model(nodes, vec![weight]), &Default::default());
-        assert_eq!(report.kept[0].reason, "it is inside a subgraph of Loop");
-        assert_eq!(tensor(&graph, "w").floats().unwrap(), [1.0]);
-        assert_eq!(report.weights.kept, 1);
-    }
-
-    #[test]
-    fn weights_of_other_kinds_stay() {
-        let cases = [
-            (TensorProto::of_bytes("w", &ElementType::Float16, &[1, 1], vec![0, 60]), "its weight is not float32"),
-            (TensorProto::of_floats("w", &[1, 1, 1], &[1.0]), "its weight does not have two dimensions"),
-            (TensorProto::of_floats("w", &[1, 1], &[f32::NAN]), UNUSUAL_WEIGHT),
-            (TensorProto::of_floats("w", &[1, 1], &[3e38]), UNUSUAL_WEIGHT),
-            (TensorProto::of_floats("w", &[1, 1], &[1e-40]), UNUSUAL_WEIGHT),
-        ];
-        for (weight, reason) in cases {
-            let problem = quantize_dynamic(model(vec![mat_mul("x", "w", "y")], vec![weight]), &Default::default());
-            let Err(ConversionError::NothingToConvert { kept }) = problem else { panic!("{problem:?}") };
-            assert_eq!(kept[0].reason, reason);
-        }
-    }
-}
+pub(super) mod tests;

@@ -12,21 +12,21 @@ use crate::precision::product::{Product, RightOperand, times, transposed, turn};
 use crate::precision::scales::{UNUSUAL_WEIGHT, quantize_channels};
 use crate::proto::NodeProto;
 
-impl Work {
+impl Work<'_> {
     pub(super) fn product(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         let Some(product) = Product::of(node) else { return Outcome::kept("it does not have two inputs") };
-        let operand = match product.right_operand(&self.editor)? {
+        let operand = match product.right_operand(self.editor)? {
             Ok(operand) => operand,
             Err(reason) => return Outcome::kept(reason),
         };
         let Some(weight) = self.weight(&operand)? else {
             return Outcome::kept(UNUSUAL_WEIGHT);
         };
-        let left = product.left_operand(&mut self.editor);
+        let left = product.left_operand(self.editor);
         let activation = self.activation(&left);
-        let scales = times(&mut self.editor, &weight.scales, product.alpha);
+        let scales = times(self.editor, &weight.scales, product.alpha);
         let inputs = [activation.values.as_str(), &weight.values, &activation.zero_point];
-        product.with_bias(&mut self.editor, |editor, output| {
+        product.with_bias(self.editor, |editor, output| {
             let integers = editor.fresh(&format!("{output}_integers"));
             editor.push(NodeProto::of("MatMulInteger", &product.label, &inputs, &[&integers], vec![]));
             rescale(editor, &product.label, &integers, [&activation.scale, &scales], output);
@@ -36,14 +36,14 @@ impl Work {
     }
 
     /// The right operand as [K, N] in 8 bits; `None` if a value is not finite.
-    fn weight(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorError> {
+    pub(in crate::precision) fn weight(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorError> {
         let key = operand.weight.clone();
-        if let Some(stored) = self.products.get(&key) {
+        if let Some(stored) = self.made.products.get(&key) {
             return Ok(Some(stored.clone()));
         }
         let stored = if key.is_transposed { self.turned(&key)? } else { self.columns(operand)? };
         if let Some(stored) = &stored {
-            self.products.insert(key, stored.clone());
+            self.made.products.insert(key, stored.clone());
         }
         Ok(stored)
     }
@@ -52,31 +52,31 @@ impl Work {
     fn columns(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorError> {
         let name = &operand.weight.name;
         let Some(values) = self.editor.floats(name).transpose()? else { return Ok(None) };
-        let Some(channels) = quantize_channels(&values, &operand.shape, 1, self.options.largest()) else {
+        let Some(channels) = quantize_channels(&values, &operand.shape, 1, self.made.options.largest()) else {
             return Ok(None);
         };
         let scales = (&operand.shape[1..], &channels.scales[..]);
         let levels = (&operand.shape[..], channels.values);
-        Ok(Some(Stored::add(&mut self.editor, &mut self.report, name, levels, scales)))
+        Ok(Some(Stored::add(self.editor, self.report, name, levels, scales)))
     }
 
     /// A weight that lies as [N, K]. Where somebody else reads it too (an embedding that is the last layer as well), it is
     /// stored once, with a `Transpose` that ONNX Runtime carries out when it loads the model.
     fn turned(&mut self, weight: &Weight) -> Result<Option<Stored>, TensorError> {
         let name = &weight.name;
-        if self.tables.holds(name) || self.editor.readers(name) > 1 {
-            let Some(rows) = self.tables.rows(&mut self.editor, &mut self.report, name)? else { return Ok(None) };
-            return Ok(Some(Stored { values: turn(&mut self.editor, &rows.values), scales: rows.scales }));
+        if self.made.tables.holds(name) || self.editor.readers(name) > 1 {
+            let Some(rows) = self.made.tables.rows(self.editor, self.report, name)? else { return Ok(None) };
+            return Ok(Some(Stored { values: turn(self.editor, &rows.values), scales: rows.scales }));
         }
         let [columns, rows] = self.editor.form(weight)?.shape[..] else { return Ok(None) };
         let Some(values) = self.editor.floats(name).transpose()? else { return Ok(None) };
-        let Some(channels) = quantize_channels(&values, &[rows, columns], 0, self.options.largest()) else {
+        let Some(channels) = quantize_channels(&values, &[rows, columns], 0, self.made.options.largest()) else {
             return Ok(None);
         };
         drop(values);
         let values = transposed(&channels.values, rows as usize, columns as usize);
         let (levels, scales) = ((&[columns, rows][..], values), (&[rows][..], &channels.scales[..]));
-        Ok(Some(Stored::add(&mut self.editor, &mut self.report, name, levels, scales)))
+        Ok(Some(Stored::add(self.editor, self.report, name, levels, scales)))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{ElementType, TensorError};
 /// Inputs that both operators have, from X to P.
 const SHARED_INPUTS: usize = 8;
 
-impl Work {
+impl Work<'_> {
     pub(super) fn lstm(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         let [_, input_weight, recurrent_weight, ..] = &node.input[..] else {
             return Outcome::kept("it does not have three inputs");
@@ -55,21 +55,26 @@ impl Work {
     /// [directions, gates, inputs] as [directions, inputs, gates], with scales and zero points of every gate.
     fn gates(&mut self, weight: &Weight) -> Result<Option<[String; 3]>, TensorError> {
         let name = &weight.name;
+        if let Some(gates) = self.made.gates.get(name) {
+            return Ok(Some(gates.clone()));
+        }
         let shape = self.editor.form(weight)?.shape;
         let [directions, gates, inputs] = shape[..] else { return Ok(None) };
         let Some(values) = self.editor.floats(name).transpose()? else { return Ok(None) };
         let flat = [directions * gates, inputs];
-        let Some(channels) = quantize_channels(&values, &flat, 0, self.options.largest()) else { return Ok(None) };
+        let Some(channels) = quantize_channels(&values, &flat, 0, self.made.options.largest()) else { return Ok(None) };
         let length = (gates * inputs) as usize;
         let directed = channels.values.chunks_exact(length.max(1));
         let turned = directed.flat_map(|values| transposed(values, gates as usize, inputs as usize)).collect();
         let levels = (&[directions, inputs, gates][..], turned);
         let scales = (&[directions, gates][..], &channels.scales[..]);
-        let stored = Stored::add(&mut self.editor, &mut self.report, name, levels, scales);
+        let stored = Stored::add(self.editor, self.report, name, levels, scales);
         let zeros = vec![0; (directions * gates) as usize];
         let label = format!("{name}_zero_point");
         let zeros = TensorProto::of_bytes(&label, &ElementType::Int8, &[directions, gates], zeros);
-        Ok(Some([stored.values, stored.scales, self.editor.add_weight(zeros)]))
+        let gates = [stored.values, stored.scales, self.editor.add_weight_beside(name, zeros)];
+        self.made.gates.insert(name.clone(), gates.clone());
+        Ok(Some(gates))
     }
 }
 

@@ -9,7 +9,7 @@
 use super::plan::Role;
 use super::rewrite::{StoredWeight, Work};
 use crate::precision::edit::{Editor, Weight};
-use crate::precision::product::{Product, transposed, turn};
+use crate::precision::product::{Product, RightOperand, transposed, turn};
 use crate::precision::scales::{UNUSUAL_WEIGHT, quantize_bias, quantize_channels_above};
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
@@ -115,25 +115,30 @@ impl Work<'_> {
         Ok(Some(stored))
     }
 
-    /// A table of rows that is the right operand of a product too: stored once, with a `Transpose` that ONNX Runtime
-    /// carries out when it loads the model. The scales of rows are those of the columns then.
+    /// What is read again, as a table of rows or as a product inside a branch, is stored once; a table with a `Transpose` that
+    /// ONNX Runtime carries out when it loads the model. The scales of rows are those of the columns then.
     fn shared(&mut self, weight: &Weight, axis: usize) -> Result<Option<StoredWeight>, TensorError> {
         let name = &weight.name;
-        let is_read_again = weight.is_transposed && self.editor.readers(name) > 1;
-        let Some(tables) = self.tables.as_mut().filter(|tables| tables.holds(name) || is_read_again) else {
-            return Ok(None);
+        let [rows, columns] = self.editor.form(weight)?.shape[..] else { return Ok(None) };
+        let is_read_again = self.editor.readers(name) > 1;
+        let stored = if weight.is_transposed == (axis == 1) {
+            match self.dynamic.tables().filter(|tables| tables.holds(name) || is_read_again) {
+                Some(tables) => tables.rows(&mut self.editor, &mut self.report, name)?,
+                None => None,
+            }
+        } else if axis == 1 && (self.dynamic.holds(weight) || is_read_again) {
+            self.inside().weight(&RightOperand { weight: weight.clone(), shape: [rows, columns] })?
+        } else {
+            None
         };
-        if weight.is_transposed != (axis == 1) {
-            return Ok(None);
-        }
-        let Some(rows) = tables.rows(&mut self.editor, &mut self.report, name)? else { return Ok(None) };
-        let Some(scales) = self.editor.floats(&rows.scales).transpose()? else { return Ok(None) };
-        let levels = if weight.is_transposed { turn(&mut self.editor, &rows.values) } else { rows.values };
+        let Some(stored) = stored else { return Ok(None) };
+        let Some(scales) = self.editor.floats(&stored.scales).transpose()? else { return Ok(None) };
+        let levels = if weight.is_transposed { turn(&mut self.editor, &stored.values) } else { stored.values };
         let zeros = vec![0; scales.len()];
         let zeros =
             TensorProto::of_bytes(&format!("{name}_zero_point"), &ElementType::Int8, &[zeros.len() as u64], zeros);
         let zeros = self.editor.add_weight(zeros);
-        let value = self.dequantize(name, [&levels, &rows.scales, &zeros], axis);
+        let value = self.dequantize(name, [&levels, &stored.scales, &zeros], axis);
         Ok(Some(StoredWeight { value, scales }))
     }
 

@@ -205,8 +205,7 @@ impl<'a> Links<'a> {
             node.output.iter().for_each(|output| {
                 links.makers.insert(output, index);
             });
-            let inner = node.graphs().flat_map(|graph| &graph.node).flat_map(|node| &node.input);
-            for input in node.input.iter().chain(inner) {
+            for input in node.reads() {
                 links.readers.entry(input).or_default().push(index);
             }
         }

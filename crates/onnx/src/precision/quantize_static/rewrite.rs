@@ -11,13 +11,21 @@ use std::collections::{BTreeMap, HashMap};
 use super::StaticQuantization;
 use super::plan::{NO_RANGE, Plan, Role, data_inputs};
 use crate::precision::activation_ranges::Range;
-use crate::precision::edit::{Editor, Weight};
-use crate::precision::embedding::{Lookup, Tables};
-use crate::precision::quantize_dynamic::keep_inner;
+use crate::precision::edit::{Editor, Rewrite, Weight, keep_inside};
+use crate::precision::embedding::Lookup;
+use crate::precision::keep::{ASKED, INSIDE_ASKED, Keep};
+use crate::precision::quantize_dynamic::{self as dynamic, DynamicQuantization};
 use crate::precision::report::ConversionReport;
 use crate::precision::scales::{Affine, FULL_WEIGHT, REDUCED_WEIGHT};
 use crate::proto::{NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
+
+/// How branches and bodies are quantised, as reports say it.
+const UNOBSERVED: &str = "calibration does not see values inside subgraphs of If, Loop and Scan; activations there get their \
+                          scales at run time";
+
+/// Why convolutions in them stay.
+const UNOBSERVED_CONVOLUTION: &str = "calibration does not see values inside a subgraph, and convolutions with scales found at run time are slower than float32";
 
 /// Scale and zero point of an activation, with the names of the constants that hold them.
 #[derive(Clone, Debug)]
@@ -40,8 +48,8 @@ pub(super) struct Work<'a> {
     ranges: &'a BTreeMap<String, Range>,
     /// The largest level of a weight.
     pub(super) largest: u8,
-    /// Embeddings, if they are asked for.
-    pub(super) tables: Option<Tables>,
+    /// What is in branches and bodies, and embeddings everywhere.
+    pub(super) dynamic: dynamic::Made,
     levels: HashMap<String, Levels>,
     /// Values of float32 nodes, by name, as nodes in 8 bits read them.
     copies: HashMap<String, String>,
@@ -50,14 +58,23 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    pub(super) fn new(editor: Editor, ranges: &'a BTreeMap<String, Range>, options: &StaticQuantization) -> Self {
+    pub(super) fn new(
+        editor: Editor,
+        ranges: &'a BTreeMap<String, Range>,
+        options: &StaticQuantization,
+        keep: Keep,
+    ) -> Self {
         let largest = if options.reduce_range { REDUCED_WEIGHT } else { FULL_WEIGHT };
+        let StaticQuantization { reduce_range, embeddings } = *options;
+        let inside = DynamicQuantization { keep, reduce_range, embeddings, convolutions: false };
+        let mut dynamic = dynamic::Made::new(inside);
+        dynamic.slower = UNOBSERVED_CONVOLUTION;
         Work {
             editor,
             report: ConversionReport::default(),
             ranges,
             largest,
-            tables: options.embeddings.then(|| Tables::new(largest)),
+            dynamic,
             levels: HashMap::new(),
             copies: HashMap::new(),
             weights: HashMap::new(),
@@ -108,9 +125,9 @@ impl Work<'_> {
     }
 
     /// A node without a role: an embedding, or one that computes in float32.
-    fn leave(&mut self, node: NodeProto, reason: Option<&String>) -> Result<(), TensorError> {
+    fn leave(&mut self, mut node: NodeProto, reason: Option<&String>) -> Result<(), TensorError> {
         let is_lookup = node.is_standard() && node.op_type() == "Gather";
-        let lookup = match self.tables.as_mut().filter(|_| is_lookup) {
+        let lookup = match self.dynamic.tables().filter(|_| is_lookup) {
             Some(tables) => tables.gather(&mut self.editor, &mut self.report, &node)?,
             None => Lookup::NotConcerned,
         };
@@ -124,8 +141,26 @@ impl Work<'_> {
             (Lookup::NotConcerned, Some(reason)) => self.report.keep(&node, reason.as_str()),
             (Lookup::NotConcerned, None) => {}
         }
-        keep_inner(&node, &mut self.report);
+        match reason {
+            Some(reason) if reason == ASKED => keep_inside(&node, INSIDE_ASKED, &mut self.report),
+            _ => self.take_inside(&mut node)?,
+        }
         self.editor.put_back(node);
+        Ok(())
+    }
+
+    /// What quantises at run time.
+    pub(super) fn inside(&mut self) -> dynamic::Work<'_> {
+        dynamic::Work { editor: &mut self.editor, report: &mut self.report, made: &mut self.dynamic }
+    }
+
+    /// What is in the branches or the body of a node: its activations were not observed.
+    fn take_inside(&mut self, node: &mut NodeProto) -> Result<(), TensorError> {
+        let before = self.report.quantize_nodes;
+        self.inside().take_inside(node)?;
+        if self.report.quantize_nodes > before {
+            self.report.note(UNOBSERVED);
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use super::weights::Range;
 use super::{Half, HalfSettings, ProviderClass};
 use crate::ElementType;
 use crate::operators::{self, Kind};
-use crate::precision::keep::ASKED;
+use crate::precision::keep::{ASKED, INSIDE_ASKED};
 use crate::proto::NodeProto;
 
 /// What becomes of a node.
@@ -27,6 +27,8 @@ pub(super) enum Decision {
 pub(super) enum Reason {
     /// The specification asks for it.
     Asked,
+    /// The specification asks for the node whose branch or body it is in.
+    InsideAsked,
     /// The standard has no such operator in half precision.
     Standard,
     /// The standard gets it in a later operator set.
@@ -68,6 +70,7 @@ impl Reason {
         let name = settings.target.name();
         match self {
             Reason::Asked => ASKED.to_owned(),
+            Reason::InsideAsked => INSIDE_ASKED.to_owned(),
             Reason::Standard => format!("ONNX has no {name} version of it"),
             Reason::LaterOpset(since) => {
                 format!("ONNX has a {name} version of it only from opset {since} on")

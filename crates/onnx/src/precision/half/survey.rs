@@ -55,6 +55,7 @@ pub(super) fn survey(
         survey: Survey::default(),
         exact: model.graph.as_ref().map(|graph| exact(graph, types, target)).unwrap_or_default(),
         scopes: Vec::new(),
+        is_asked: false,
         judge: Judge { opset: model.opset("").unwrap_or(1), settings, target: settings.target.element() },
         report,
     };
@@ -77,6 +78,8 @@ struct Surveyor<'a> {
     exact: HashMap<NodePosition, Reason>,
     /// The graphs around the current one, outermost first.
     scopes: Vec<usize>,
+    /// Whether one of the nodes around the current graph is named in `keep`.
+    is_asked: bool,
     judge: Judge<'a>,
     report: &'a mut ConversionReport,
 }
@@ -112,7 +115,8 @@ impl Surveyor<'_> {
             self.survey.graphs[number].given.push(value);
         }
         for (index, node) in graph.node.iter().enumerate() {
-            self.node(number, (index, node), self.exact.get(&(number, index)).copied(), types)?;
+            let asked = self.is_asked.then_some(Reason::InsideAsked);
+            self.node(number, (index, node), asked.or(self.exact.get(&(number, index)).copied()), types)?;
         }
         for output in &graph.output {
             let Some(value) = self.find(output.name()) else { continue };
@@ -161,10 +165,13 @@ impl Surveyor<'_> {
                 Reads::Any => {}
             }
         }
+        let is_asked = self.is_asked;
+        self.is_asked |= self.judge.settings.keep.keeps(node);
         for (inner, body) in node.graphs().enumerate() {
             let nothing = Inferred::default();
             self.graph(body, types.inner(index, inner).unwrap_or(&nothing))?;
         }
+        self.is_asked = is_asked;
         let constant = constant(node).filter(|_| decision == Decision::Adapts);
         let (range, largest) = match &constant {
             Some(tensor) => range(&self.judge, tensor)?,

@@ -1,5 +1,6 @@
 //! Conversions of small graphs: what is cast, what is stored, what is left.
 
+mod branches;
 mod exact;
 
 use super::*;
@@ -147,29 +148,6 @@ fn constants_and_casts_adapt_without_a_cast_more() {
     assert_eq!(graph.node[1].tensor("value").unwrap().floats().unwrap(), [65504.0]);
     assert_eq!((conversion.report.weights.clamped, conversion.report.casts), (1, 2));
     assert_eq!(crate::TensorType::from(&graph.value_info[0]).element, ElementType::Float16);
-}
-
-#[test]
-fn branches_see_the_values_around_them_in_the_type_that_they_need() {
-    let branch = |operator: &str, output: &str| GraphProto {
-        name: Some(output.to_owned()),
-        node: vec![node(operator, &["a", "w"], output)],
-        output: vec![value(output, ElementType::Float32)],
-        ..Default::default()
-    };
-    let attributes = vec![
-        AttributeProto::of_graph("then_branch", branch("MatMul", "t")),
-        AttributeProto::of_graph("else_branch", branch("Mul", "e")),
-    ];
-    let nodes = vec![node("Relu", &["x"], "a"), NodeProto::of("If", "if", &["condition"], &["y"], attributes)];
-    let condition = TensorProto::of_bytes("condition", &ElementType::Bool, &[], vec![1]);
-    let model = model(nodes, vec![weight("w", 0.5), condition]);
-    let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
-    assert_eq!(weights(&conversion), ["w: float16", "condition: bool"]);
-    let graph = conversion.model.graph.as_ref().unwrap();
-    let inner: Vec<String> =
-        graph.node.last().unwrap().graphs().flat_map(|graph| &graph.node).map(|node| node.input.join(", ")).collect();
-    assert_eq!(inner, ["a, w", "t_fp16", "a, w", "e_fp16"]);
 }
 
 #[test]

@@ -26,17 +26,26 @@ pub(super) fn macs(known: &Known<'_>) -> Option<u64> {
 /// How many a node takes, from the shapes of its values alone: a runtime's profiler reports no attributes. `None` where
 /// the operator's name or its shapes do not say it.
 pub fn macs_of_shapes(operator: &str, inputs: &[Vec<u64>], outputs: &[Vec<u64>]) -> Option<u64> {
-    // Two operators have this name.
-    if operator == "Attention" {
-        return None;
-    }
     let values = |shapes: &[Vec<u64>]| -> Vec<Value> {
         let sizes = |shape: &Vec<u64>| shape.iter().map(|size| Some(*size)).collect();
         shapes.iter().map(|shape| Value { shape: Some(sizes(shape)), ..Value::default() }).collect()
     };
-    let (inputs, outputs) = (values(inputs), values(outputs));
+    let (known_inputs, known_outputs) = (values(inputs), values(outputs));
     let node = NodeProto::of(operator, "", &vec!["x"; inputs.len()], &[], Vec::new());
-    macs(&Known { node: &node, inputs: inputs.iter().map(Some).collect(), outputs: outputs.iter().map(Some).collect() })
+    let (inputs_at, outputs_at) = (known_inputs.iter().map(Some).collect(), known_outputs.iter().map(Some).collect());
+    let known = Known { node: &node, inputs: inputs_at, outputs: outputs_at };
+    // The profiler leaves out inputs that the node does: only the first two and the outputs are where they should be.
+    let (second, present) = (inputs.get(1), outputs.get(1).filter(|_| outputs.len() > 2));
+    let length = |keys: &Vec<u64>| keys.get(keys.len().checked_sub(2)?).copied();
+    match operator {
+        // ONNX Runtime's operator of this name, with its weights.
+        "Attention" if second.is_none_or(|weights| weights.len() < 3) => None,
+        "Attention" => known.products_of_attention(length(present.or(second)?)?),
+        // Of a buffer that is longer than what it holds, a value says how much that is.
+        "GroupQueryAttention" if inputs.contains(present?) => None,
+        "GroupQueryAttention" => known.output()?.checked_mul(2)?.checked_mul(length(present?)?),
+        _ => macs(&known),
+    }
 }
 
 fn of_operator(known: &Known<'_>, operator: &str) -> Option<u64> {

@@ -108,7 +108,28 @@ mod tests {
         assert_eq!(macs_of_shapes("MatMul", &[vec![2, 3, 4], vec![4, 5]], &[vec![2, 3, 5]]), Some(2 * 3 * 5 * 4));
         assert_eq!(macs_of_shapes("Relu", &[vec![8]], &[vec![8]]), Some(0));
         assert_eq!(macs_of_shapes("Conv", &[], &[]), None);
+    }
+
+    #[test]
+    fn shapes_of_attention_say_it_unless_a_value_decides() {
         assert_eq!(macs_of_shapes("Attention", &[vec![1, 2, 3]], &[vec![1, 2, 3]]), None);
+        assert_eq!(macs_of_shapes("Attention", &[vec![1, 2, 3], vec![3, 9], vec![9]], &[vec![1, 2, 3]]), None);
+        // As ONNX Runtime's profiler reports them: left-out inputs are not there.
+        let (query, cache) = (vec![2, 8, 1, 32], vec![2, 2, 16, 32]);
+        let fixed =
+            macs_of_shapes("Attention", &[query.clone(), cache.clone(), cache, vec![2]], std::slice::from_ref(&query));
+        assert_eq!(fixed, Some(2 * 2 * 8 * 32 * 16));
+        let [new, past, present] = [1, 7, 8].map(|length| vec![2, 2, length, 32]);
+        let inputs = [query.clone(), new.clone(), new, past.clone(), past.clone()];
+        let grown = macs_of_shapes("Attention", &inputs, &[query, present.clone(), present.clone()]);
+        assert_eq!(grown, Some(2 * 2 * 8 * 32 * 8));
+        let grouped = |past: Vec<u64>, present: Vec<u64>| {
+            let inputs = [vec![2, 1, 384], past.clone(), past, vec![2], vec![], vec![2048, 16], vec![2048, 16]];
+            macs_of_shapes("GroupQueryAttention", &inputs, &[vec![2, 1, 256], present.clone(), present])
+        };
+        assert_eq!(grouped(past, present.clone()), Some(2 * 2 * 256 * 8));
+        assert_eq!(grouped(present.clone(), present), None);
+        assert_eq!(macs_of_shapes("GroupQueryAttention", &[vec![2, 1, 384]], &[vec![2, 1, 256]]), None);
     }
 
     #[test]
@@ -131,7 +152,11 @@ mod tests {
         assert_eq!(attention, Some(2 * 7 * 64 * 192 + 2 * 2 * 7 * 7 * 64));
         assert_eq!(foreign("MultiHeadAttention", "q[2,7,64] k[2,9,64] v[2,9,64]", vec![]), Some(2 * 2 * 7 * 9 * 64));
         let heads = vec![AttributeProto::of_int("num_heads", 8), AttributeProto::of_int("kv_num_heads", 2)];
-        assert_eq!(foreign("GroupQueryAttention", "q[1,5,128] k[1,5,32] v[1,5,32]", heads), Some(2 * 5 * 5 * 128));
+        let grouped = |inputs: &str| foreign("GroupQueryAttention", inputs, heads.clone());
+        assert_eq!(grouped("q[1,5,128] k[1,5,32] v[1,5,32]"), Some(2 * 5 * 5 * 128));
+        assert_eq!(grouped("q[1,5,128] k[1,5,32] v[1,5,32] p[1,2,7,16] r[1,2,7,16]"), Some(2 * 5 * (5 + 7) * 128));
+        let whole = macs("Attention", "q[2,8,5,16] k[2,2,64,16] v[2,2,64,16]", vec![]);
+        assert_eq!(whole, Some(2 * 2 * 8 * 5 * 16 * 64));
     }
 
     #[test]

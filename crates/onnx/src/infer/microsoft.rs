@@ -156,8 +156,10 @@ fn group_query_attention(site: &Site<'_>) -> Outputs {
         (head(width, packed), multiply(head(width, packed), heads))
     };
     let first = Value::of(site.element(0), Some(vec![batch, length, width]));
-    // The state grows to a length that is a value, unless the buffer of the past is shared.
-    let state = Value::of(site.element(0), Some(vec![batch, shared, None, size]));
+    // The state grows to a length that is a value, or has that of a past in which there is room for it.
+    let past = if site.has(3) { site.size(3, 2) } else { Some(0) };
+    let length = site.scalar(6).and_then(size_of).zip(past).map(|(total, past)| total.max(past));
+    let state = Value::of(site.element(0), Some(vec![batch, shared, length, size]));
     Some(vec![first, state.clone(), state])
 }
 
@@ -199,6 +201,14 @@ mod tests {
             |inputs: &str| contrib_case("GroupQueryAttention", inputs).int("num_heads", 8).int("kv_num_heads", 2);
         grouped("q[1,5,128] k[1,5,32] v[1,5,32]").outputs(2).gives("float32 [1, 5, 128]; float32 [1, 2, ?, 16]");
         grouped("q[1,5,192]").gives("float32 [1, 5, 128]");
+        // Behind a past of 7, or in a buffer with room for 64.
+        let after = |past: &str| {
+            let inputs = format!("q[1,5,128] k[1,5,32] v[1,5,32] p[1,2,{past},16] r[1,2,{past},16] l:int32[1]");
+            grouped(&inputs).scalar(12).outputs(2)
+        };
+        after("7").gives("float32 [1, 5, 128]; float32 [1, 2, 12, 16]");
+        after("64").gives("float32 [1, 5, 128]; float32 [1, 2, 64, 16]");
+        after("?").gives("float32 [1, 5, 128]; float32 [1, 2, ?, 16]");
         contrib_case("EmbedLayerNormalization", "i:int32[2,7] s:int32[2,7] w[99,64]")
             .outputs(2)
             .gives("float32 [2, 7, 64]; int32 [2]");

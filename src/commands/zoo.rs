@@ -23,8 +23,8 @@ pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {
         ZooAction::List { json: true } => print_json(ui, &zoo::architectures().iter().map(as_json).collect::<Vec<_>>()),
         ZooAction::List { json: false } => print(ui, &listing(ui)),
-        ZooAction::Export { network, output, classes, image } => {
-            let settings = Settings { classes: *classes, image: *image, ..Settings::default() };
+        ZooAction::Export { network, output, classes, image, cache } => {
+            let settings = Settings { classes: *classes, image: *image, cache: *cache, ..Settings::default() };
             export(network, output.as_deref(), &settings, ui)
         }
     }
@@ -39,6 +39,7 @@ fn as_json(architecture: &Architecture) -> serde_json::Value {
         "input": architecture.input,
         "classes": architecture.classes,
         "image": architecture.image.map(|image| image.side),
+        "caches": architecture.caches,
         "source": architecture.source,
     })
 }

@@ -43,7 +43,7 @@ use base::metric::{MetricReference, OwnMetric};
 use base::quantity::{Nanos, Ratio};
 pub use onnx::BATCH;
 pub use onnx::precision::Io;
-pub use onnx::zoo::Network;
+pub use onnx::zoo::{CacheForm, Network};
 use statistics::interim::InterimAnalyses;
 
 pub use adapter::{Declaration, SHIPPED};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use onnx::TensorType;
-use onnx::zoo::Network;
+use onnx::zoo::{CacheForm, Network};
 
 /// A source of a model file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub enum Source {
         /// The side of its images; `None`: as published.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<u32>,
+        /// The form of its cache; `None`: the usual one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache: Option<CacheForm>,
     },
     /// It is fetched, and must have the check sum of the model.
     Url(String),

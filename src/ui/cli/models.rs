@@ -4,9 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
-use experiment::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+use experiment::{
+    CALIBRATION_ITEMS, CacheForm, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization,
+};
 
 /// Arguments of `inspect`.
 #[derive(Clone, Debug, Args)]
@@ -260,5 +263,13 @@ pub enum ZooAction {
         /// Side of its square images [default: as published].
         #[arg(long, value_name = "N")]
         image: Option<u32>,
+        /// Form of a decoder's cache [default: grown].
+        #[arg(long, value_name = "FORM", value_parser = cache_form())]
+        cache: Option<CacheForm>,
     },
+}
+
+fn cache_form() -> impl TypedValueParser<Value = CacheForm> {
+    let forms = PossibleValuesParser::new(CacheForm::ALL.map(CacheForm::name));
+    forms.try_map(|name| CacheForm::of_name(&name).ok_or("no such form"))
 }

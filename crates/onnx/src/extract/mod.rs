@@ -97,7 +97,7 @@ mod tests {
     use crate::infer::Inferred;
     use crate::proto::{AttributeProto, FunctionProto, GraphProto, TensorProto, ValueInfoProto};
     use crate::sample::{model_of, point, value_infos};
-    use crate::{Signature, TensorType, check_graph, resolve_inputs, zoo};
+    use crate::{Dimension, Signature, TensorType, check_graph, resolve_inputs, zoo};
 
     fn node(operator: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
         NodeProto::of(operator, name, inputs, outputs, vec![])
@@ -289,12 +289,24 @@ mod tests {
 
     #[test]
     fn every_node_of_every_network_stands_by_itself() {
-        for architecture in zoo::architectures() {
-            let model = zoo::outline(architecture);
+        for model in zoo::outlines() {
             let graph = model.graph.as_ref().unwrap();
             let signature = Signature { inputs: graph.input.iter().map(TensorType::from).collect(), outputs: vec![] };
-            let sizes = [("batch", 2), ("sequence", 8), ("past_sequence", 4)];
-            let sizes = sizes.map(|size| if architecture.input.contains(size.0) { size } else { ("batch", 2) });
+            let sizes = [
+                ("batch", 2),
+                ("sequence", 8),
+                ("past_sequence", 4),
+                ("batch_size", 2),
+                ("sequence_length", 8),
+                ("past_sequence_length", 4),
+                ("total_sequence_length", 12),
+                ("capacity", 16),
+            ];
+            let has = |name: &str| {
+                let mut dimensions = signature.inputs.iter().flat_map(TensorType::dimensions);
+                dimensions.any(|dimension| *dimension == Dimension::Named(name.to_owned()))
+            };
+            let sizes: Vec<(&str, u64)> = sizes.into_iter().filter(|(name, _)| has(name)).collect();
             let inputs = resolve_inputs(&signature, &point(&sizes, &[])).unwrap().tensors;
             let inferred = infer(&model, &inputs);
             let all = levels(&model, &inferred);
@@ -302,10 +314,12 @@ mod tests {
                 let picked = named(&all, Called { name: node.name(), operator: "" }, true).unwrap();
                 let mut cut = Cut::of(&model, &all, &picked).extracted().unwrap().model;
                 assert_eq!(check_graph(&cut), Ok(()), "{}", node.name());
-                // Its outputs follow from its inputs, but for those of which the values of its only input decide.
+                // Its outputs follow from its inputs, but for those of which the values of its only input or its condition
+                // decide.
                 let graph = cut.graph.as_mut().unwrap();
                 let outputs = std::mem::take(&mut graph.output);
-                let is_computed = graph.input.iter().any(|input| TensorType::from(input).element.is_float());
+                let is_computed = graph.input.iter().any(|input| TensorType::from(input).element.is_float())
+                    && node.graphs().next().is_none();
                 let again = infer(&cut, &[]);
                 for output in outputs.iter().filter(|_| is_computed) {
                     let sizes = |inferred: &Inferred| inferred.value(output.name()).and_then(|value| value.sizes());

@@ -8,7 +8,8 @@ use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{add, gemm, mul};
 use super::transformer::{
-    ATTENTION_GAIN, BRANCH_GAIN, MASKED, Mask, attention, embedding, gelu, layer_norm, linear, table, to_heads, token,
+    ATTENTION_GAIN, BRANCH_GAIN, MASKED, Mask, attention, embedding, gelu, layer_norm, linear, named, table, to_heads,
+    token,
 };
 use crate::proto::AttributeProto;
 use crate::signature::{Dimension, ElementType};
@@ -26,6 +27,7 @@ pub(super) const BERT_BASE: Architecture = Architecture {
     input: "batch x sequence (128), three times",
     classes: None,
     image: None,
+    caches: &[],
     source: SOURCE,
     network: |builder, _| network(builder, Size { layers: 12, width: 768, heads: 12 }),
 };
@@ -39,6 +41,7 @@ pub(super) const BERT_TINY: Architecture = Architecture {
     input: "batch x sequence (128), three times",
     classes: None,
     image: None,
+    caches: &[],
     source: "Turc, Chang, Lee and Toutanova: Well-Read Students Learn Better: On the Importance of Pre-training Compact \
              Models (2019); structure and parameters of google/bert_uncased_L-2_H-128_A-2 as transformers' BertModel",
     network: |builder, _| network(builder, Size { layers: 2, width: 128, heads: 2 }),
@@ -76,10 +79,6 @@ fn network(builder: &mut Builder, size: Size) {
     let width = Dimension::Fixed(size.width);
     builder.output(&x, "last_hidden_state", &[named("batch"), named("sequence"), width.clone()]);
     builder.output(&pooled, "pooler_output", &[named("batch"), width]);
-}
-
-fn named(name: &str) -> Dimension {
-    Dimension::Named(name.to_owned())
 }
 
 /// `[n, tokens]` of ones and zeros to `[n, 1, 1, tokens]` of what to add to the scores: zero, or very little.

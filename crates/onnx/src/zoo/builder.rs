@@ -19,6 +19,9 @@ const IR_VERSION: i64 = 8;
 /// The first operator set with LayerNormalization, which every runtime of the last years reads.
 const OPSET: i64 = 17;
 
+/// Prefix of operators of ONNX Runtime's own operator set.
+const MICROSOFT: &str = "com.microsoft.";
+
 /// A tensor in the graph, by its name.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
@@ -35,6 +38,11 @@ impl Value {
         Value { name: name.to_owned(), shape: shape.to_vec(), channels: vec![] }
     }
 
+    /// An optional input that is left out.
+    pub(super) fn absent() -> Self {
+        Value::of("", &[])
+    }
+
     /// The same with channels that are known.
     pub(super) fn with_channels(self, channels: Vec<Moments>) -> Self {
         Value { channels, ..self }
@@ -49,6 +57,8 @@ pub(super) struct Builder {
     constants: HashSet<String>,
     counts: Counts,
     has_empty: bool,
+    opset: i64,
+    uses_microsoft: bool,
 }
 
 impl Builder {
@@ -57,7 +67,13 @@ impl Builder {
     /// are drawn: a whole network is `usize::MAX`, and its dimensions alone are zero.
     pub(super) fn new(name: &str, seed: u64, most_rows: usize) -> Self {
         let graph = GraphProto { name: Some(name.to_owned()), ..Default::default() };
-        Builder { graph, seed, most_rows, constants: HashSet::new(), counts: Counts::default(), has_empty: false }
+        let (constants, counts) = (HashSet::new(), Counts::default());
+        Builder { graph, seed, most_rows, constants, counts, has_empty: false, opset: OPSET, uses_microsoft: false }
+    }
+
+    /// Uses a later version of the standard's operator set.
+    pub(super) fn use_opset(&mut self, version: i64) {
+        self.opset = version;
     }
 
     /// A graph input, with the sizes that its named dimensions usually have.
@@ -79,7 +95,8 @@ impl Builder {
         self.graph.value_info.push(ValueInfoProto::of_tensor(&value.name, &ElementType::Float32, Some(shape)));
     }
 
-    /// A node with one output, which has the node's name and this shape.
+    /// A node with one output, which has the node's name and this shape. An operator of ONNX Runtime's own set has its domain
+    /// before its name: `com.microsoft.GroupQueryAttention`.
     pub(super) fn node(
         &mut self,
         operator: &str,
@@ -88,31 +105,61 @@ impl Builder {
         attributes: Vec<AttributeProto>,
         shape: &[u64],
     ) -> Value {
-        self.push(operator, name, inputs, &[name], attributes);
-        self.has_empty |= shape.contains(&0);
-        Value::of(name, shape)
+        let [output] = self.node_of(operator, name, inputs, attributes, [(name.to_owned(), shape.to_vec())]);
+        output
     }
 
-    /// Equal parts along the last axis, each of this shape and with a name of its own.
-    pub(super) fn split<const PARTS: usize>(
+    /// A node with several outputs, each with a name and a shape of its own.
+    pub(super) fn node_of<const OUTPUTS: usize>(
         &mut self,
+        operator: &str,
         name: &str,
-        input: &Value,
-        parts: [String; PARTS],
-        shape: &[u64],
-    ) -> [Value; PARTS] {
-        let names: Vec<&str> = parts.iter().map(String::as_str).collect();
-        self.push("Split", name, &[input], &names, vec![AttributeProto::of_int("axis", -1)]);
-        parts.map(|name| Value::of(&name, shape))
+        inputs: &[&Value],
+        attributes: Vec<AttributeProto>,
+        outputs: [(String, Vec<u64>); OUTPUTS],
+    ) -> [Value; OUTPUTS] {
+        let names: Vec<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
+        self.push(operator, name, inputs, &names, attributes);
+        self.has_empty |= outputs.iter().any(|(_, shape)| shape.contains(&0));
+        outputs.map(|(name, shape)| Value::of(&name, &shape))
+    }
+
+    /// An `If` whose two graphs give the same outputs, which become the model's. A weight that both use is stored once, outside
+    /// of them. It costs what the costlier graph does.
+    pub(super) fn either(&mut self, name: &str, condition: &Value, build: impl Fn(&mut Self, bool)) {
+        let (outer, constants, before) =
+            (std::mem::take(&mut self.graph.node), self.constants.clone(), self.counts.macs);
+        let mut macs = before;
+        let branches = [("then_branch", true), ("else_branch", false)].map(|(branch, is_taken)| {
+            build(self, is_taken);
+            self.constants.clone_from(&constants);
+            macs = macs.max(std::mem::replace(&mut self.counts.macs, before));
+            let (node, output) = (std::mem::take(&mut self.graph.node), std::mem::take(&mut self.graph.output));
+            let value_info = std::mem::take(&mut self.graph.value_info);
+            (branch, GraphProto { name: Some(branch.to_owned()), node, output, value_info, ..Default::default() })
+        });
+        self.counts.macs = macs;
+        self.graph.node = outer;
+        self.graph.output.clone_from(&branches[0].1.output);
+        let outputs: Vec<String> = self.graph.output.iter().map(|output| output.name().to_owned()).collect();
+        let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        let attributes = branches.map(|(branch, graph)| AttributeProto::of_graph(branch, graph));
+        self.push("If", name, &[condition], &outputs, attributes.into());
     }
 
     fn push(&mut self, op: &str, name: &str, inputs: &[&Value], outputs: &[&str], attributes: Vec<AttributeProto>) {
         let inputs: Vec<&str> = inputs.iter().map(|value| value.name.as_str()).collect();
-        self.graph.node.push(NodeProto::of(op, name, &inputs, outputs, attributes));
+        let node = NodeProto::of(op.strip_prefix(MICROSOFT).unwrap_or(op), name, &inputs, outputs, attributes);
+        let is_foreign = op.starts_with(MICROSOFT);
+        self.uses_microsoft |= is_foreign;
+        self.graph.node.push(if is_foreign { node.in_domain("com.microsoft") } else { node });
     }
 
-    /// A float32 weight that training would change.
+    /// A float32 weight that training would change. Under the name of one that is there it is that one.
     pub(super) fn parameter(&mut self, name: &str, shape: &[u64], recipe: &Recipe) -> Value {
+        if self.graph.initializer.iter().any(|tensor| tensor.name() == name) {
+            return Value::of(name, shape);
+        }
         self.counts.parameters += shape.iter().product::<u64>();
         self.buffer(name, shape, recipe)
     }
@@ -136,6 +183,12 @@ impl Builder {
     /// A table of int64 numbers.
     pub(super) fn integer_table(&mut self, name: &str, shape: &[u64], values: &[i64]) -> Value {
         self.graph.initializer.push(TensorProto::of_integers(name, shape, values));
+        Value::of(name, shape)
+    }
+
+    /// A table of float32 numbers that training would not change.
+    pub(super) fn float_table(&mut self, name: &str, shape: &[u64], values: &[f32]) -> Value {
+        self.graph.initializer.push(TensorProto::of_floats(name, shape, values));
         Value::of(name, shape)
     }
 
@@ -189,7 +242,10 @@ impl Builder {
             graph: Some(self.graph),
             ..Default::default()
         };
-        model.import("", OPSET);
+        model.import("", self.opset);
+        if self.uses_microsoft {
+            model.import("com.microsoft", 1);
+        }
         model
     }
 }

@@ -17,6 +17,7 @@ pub(super) const DENSENET121: Architecture = Architecture {
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
     image: Some(Image::USUAL),
+    caches: &[],
     source: "Huang, Liu, van der Maaten and Weinberger: Densely Connected Convolutional Networks (CVPR 2017); structure \
              and counts of torchvision/models/densenet.py",
     network,
@@ -35,7 +36,7 @@ const BOTTLENECK: u64 = 4 * GROWTH;
 /// between blocks leaves of that, which is alike everywhere, more than of the image.
 const LOGIT_DEVIATION: f64 = 0.2;
 
-fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+fn network(builder: &mut Builder, Sizes { classes, side, .. }: Sizes) {
     let x = images(builder, side);
     let x = conv(builder, &x, "features.conv0", Conv { kernel: 7, stride: 2, ..point(64) });
     let x = batch_norm(builder, &x, "features.norm0", Moments::POOLED);

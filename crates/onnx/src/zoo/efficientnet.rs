@@ -20,6 +20,7 @@ pub(super) const EFFICIENTNET_B0: Architecture = Architecture {
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
     image: Some(Image::USUAL),
+    caches: &[],
     source: "Tan and Le: EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks (ICML 2019); structure \
              and counts of torchvision/models/efficientnet.py",
     network,
@@ -45,7 +46,7 @@ const STAGES: [Stage; 7] = [
     Stage { expansion: 6, kernel: 3, stride: 1, channels: 320, blocks: 1 },
 ];
 
-fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+fn network(builder: &mut Builder, Sizes { classes, side, .. }: Sizes) {
     let x = images(builder, side);
     let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::OPEN);
     for (number, stage) in (1..).zip(&STAGES) {

@@ -6,13 +6,13 @@
 //! Names are those of Hugging Face's `GPT2LMHeadModel` and of its exports. Deliberately absent: a mask of padding and
 //! position ids as inputs; both follow from the shapes here, so that no third size has to agree with the other two.
 
-use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{add, concat};
 use super::transformer::{
-    BRANCH_GAIN, Mask, attention, embedding, gelu_by_tanh, joint_projection, layer_norm, linear, reshape, table,
+    BRANCH_GAIN, Mask, attention, embedding, gelu_by_tanh, joint_projection, layer_norm, linear, named, reshape, table,
     to_heads,
 };
+use super::{Architecture, CacheForm};
 use crate::proto::AttributeProto;
 use crate::signature::{Dimension, ElementType};
 
@@ -25,6 +25,7 @@ pub(super) const GPT2_SMALL: Architecture = Architecture {
     input: "batch x sequence (1), with a past of 24 x batch x 12 x past_sequence (128) x 64",
     classes: None,
     image: None,
+    caches: &[CacheForm::Grown],
     source: "Radford, Wu, Child, Luan, Amodei and Sutskever: Language Models are Unsupervised Multitask Learners (2019); \
              structure and parameters of transformers' GPT2LMHeadModel, whose head shares the word embeddings",
     network: |builder, _| network(builder),
@@ -51,7 +52,7 @@ fn network(builder: &mut Builder) {
     let pasts: Vec<[Value; 2]> = (0..LAYERS).map(|number| past(builder, number)).collect();
     let words = table(builder, "transformer.wte.weight", VOCABULARY, WIDTH, EMBEDDING_DEVIATION);
     let position_embeddings = table(builder, "transformer.wpe.weight", POSITIONS, WIDTH, EMBEDDING_DEVIATION);
-    let (positions, mask) = positions_and_mask(builder, &tokens, &pasts[0][0]);
+    let (positions, mask) = positions_and_mask(builder, &tokens, Some(&pasts[0][0]));
     let word = embedding(builder, &words, &tokens, "transformer.wte");
     let position = embedding(builder, &position_embeddings, &positions, "transformer.wpe");
     let mut x = add(builder, &word, &position, "transformer.embeddings");
@@ -73,11 +74,7 @@ fn network(builder: &mut Builder) {
 }
 
 /// What a layer remembers of each token.
-const PARTS: [&str; 2] = ["key", "value"];
-
-fn named(name: &str) -> Dimension {
-    Dimension::Named(name.to_owned())
-}
+pub(super) const PARTS: [&str; 2] = ["key", "value"];
 
 /// The shape of one part of the cache.
 fn cache(length: &str) -> [Dimension; 4] {
@@ -94,12 +91,15 @@ fn past(builder: &mut Builder, number: u64) -> [Value; 2] {
     })
 }
 
-/// The positions of the new tokens, `[sequence]`, and which tokens each of them sees, `[sequence, past + sequence]`: those
-/// up to its own.
-fn positions_and_mask(builder: &mut Builder, tokens: &Value, past: &Value) -> (Value, Value) {
-    let (new, old) = (tokens.shape[1], past.shape[2]);
+/// The positions of the new tokens `[batch, sequence]`, `[sequence]`, and which tokens each of them sees,
+/// `[sequence, past + sequence]`: those up to its own. The past is keys or values, `[batch, heads, past, size]`.
+pub(super) fn positions_and_mask(builder: &mut Builder, tokens: &Value, past: Option<&Value>) -> (Value, Value) {
+    let (new, old) = (tokens.shape[1], past.map_or(0, |past| past.shape[2]));
     let sequence = size(builder, tokens, 1, "positions.sequence");
-    let past = size(builder, past, 2, "positions.past_sequence");
+    let past = match past {
+        Some(past) => size(builder, past, 2, "positions.past_sequence"),
+        None => builder.integer(0),
+    };
     let total = add(builder, &past, &sequence, "positions.total_sequence");
     let (zero, one) = (builder.integer(0), builder.integer(1));
     let positions = builder.node("Range", "positions", &[&past, &total, &one], vec![], &[new]);
@@ -111,7 +111,7 @@ fn positions_and_mask(builder: &mut Builder, tokens: &Value, past: &Value) -> (V
 }
 
 /// A size of a value, as a scalar.
-fn size(builder: &mut Builder, x: &Value, axis: i64, name: &str) -> Value {
+pub(super) fn size(builder: &mut Builder, x: &Value, axis: i64, name: &str) -> Value {
     let shape = builder.node("Shape", &format!("{name}.shape"), &[x], vec![], &[x.shape.len() as u64]);
     let axis = builder.integer(axis);
     builder.node("Gather", name, &[&shape, &axis], vec![AttributeProto::of_int("axis", 0)], &[])

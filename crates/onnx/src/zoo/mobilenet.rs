@@ -17,6 +17,7 @@ pub(super) const MOBILENET_V2: Architecture = Architecture {
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
     image: Some(Image::USUAL),
+    caches: &[],
     source: "Sandler, Howard, Zhu, Zhmoginov and Chen: MobileNetV2: Inverted Residuals and Linear Bottlenecks (CVPR 2018); \
              structure and counts of torchvision/models/mobilenetv2.py",
     network,
@@ -26,7 +27,7 @@ pub(super) const MOBILENET_V2: Architecture = Architecture {
 const STAGES: [(u64, u64, u64, u64); 7] =
     [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)];
 
-fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+fn network(builder: &mut Builder, Sizes { classes, side, .. }: Sizes) {
     let x = images(builder, side);
     let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::OPEN);
     let mut number = 1;

@@ -9,6 +9,7 @@
 
 mod bert;
 mod builder;
+mod decoder;
 mod densenet;
 mod efficientnet;
 mod gpt2;
@@ -26,7 +27,7 @@ use std::fmt;
 use super::proto::{ModelProto, ValueInfoProto};
 use super::{Signature, TensorType};
 use builder::Builder;
-pub use network::Network;
+pub use network::{CacheForm, Network};
 
 /// Of the bytes that [`build`] makes. It is part of the keys of caches, and rises when the bytes of any model change.
 pub const VERSION: u32 = 2;
@@ -57,6 +58,8 @@ pub struct Architecture {
     pub classes: Option<u32>,
     /// The images that it takes; `None` where it takes none.
     pub image: Option<Image>,
+    /// The forms of its cache of keys and values, the usual one first; none where it has no cache.
+    pub caches: &'static [CacheForm],
     /// The paper, and where the structure and the counts are published.
     pub source: &'static str,
     /// Adds the network of these sizes to a graph.
@@ -82,6 +85,7 @@ impl Image {
 struct Sizes {
     classes: u64,
     side: u64,
+    cache: CacheForm,
 }
 
 impl fmt::Debug for Architecture {
@@ -90,7 +94,7 @@ impl fmt::Debug for Architecture {
     }
 }
 
-static ARCHITECTURES: [Architecture; 9] = [
+static ARCHITECTURES: [Architecture; 11] = [
     densenet::DENSENET121,
     resnet::RESNET18,
     resnet::RESNET50,
@@ -100,6 +104,8 @@ static ARCHITECTURES: [Architecture; 9] = [
     bert::BERT_BASE,
     bert::BERT_TINY,
     gpt2::GPT2_SMALL,
+    decoder::GPT_TINY,
+    decoder::GPT_SMALL,
 ];
 
 /// Every architecture there is.
@@ -123,13 +129,15 @@ pub struct Settings {
     pub classes: Option<u32>,
     /// The side of its images; `None`: that of the published network.
     pub image: Option<u32>,
+    /// The form of its cache; `None`: the usual one.
+    pub cache: Option<CacheForm>,
     /// The seed of all weights.
     pub seed: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { classes: None, image: None, seed: USUAL_SEED }
+        Settings { classes: None, image: None, cache: None, seed: USUAL_SEED }
     }
 }
 
@@ -150,6 +158,10 @@ pub enum ZooError {
     /// Too small, so that nothing is left of them behind some layer, or too large.
     #[error("`{architecture}` cannot take images of {side} x {side}: at least {smallest}, at most {LARGEST_SIDE}")]
     Image { architecture: &'static str, side: u32, smallest: u32 },
+    #[error("`{architecture}` has no cache of keys and values, so `cache` does not apply")]
+    NoCache { architecture: &'static str },
+    #[error("the cache of `{architecture}` has one form, `{}`, not `{}`", usual.name(), cache.name())]
+    Cache { architecture: &'static str, usual: CacheForm, cache: CacheForm },
 }
 
 impl ZooError {
@@ -157,6 +169,7 @@ impl ZooError {
     pub fn setting(&self) -> &'static str {
         match self {
             ZooError::NoClassifier { .. } | ZooError::Classes { .. } => "classes",
+            ZooError::NoCache { .. } | ZooError::Cache { .. } => "cache",
             ZooError::NoImages { .. } | ZooError::Patches { .. } | ZooError::Image { .. } => "image",
         }
     }
@@ -212,10 +225,17 @@ pub fn check(architecture: &Architecture, settings: &Settings) -> Result<(), Zoo
     sizes(architecture, settings).map(drop)
 }
 
-/// The network without the content of its weights.
+/// Every network in every form of its cache, without the content of its weights.
 #[cfg(test)]
-pub(crate) fn outline(architecture: &Architecture) -> ModelProto {
-    assemble(architecture, &Settings::default(), 0).expect("usual settings").finish("", VERSION)
+pub(crate) fn outlines() -> impl Iterator<Item = ModelProto> {
+    let forms = |architecture: &'static Architecture| {
+        let usual = architecture.caches.is_empty().then_some(None);
+        usual.into_iter().chain(architecture.caches.iter().copied().map(Some)).map(move |cache| {
+            let settings = Settings { cache, ..Settings::default() };
+            assemble(architecture, &settings, 0).expect("its own form").finish("", VERSION)
+        })
+    };
+    architectures().iter().flat_map(forms)
 }
 
 /// The graph with the first rows of its weights.
@@ -239,7 +259,14 @@ fn sizes(architecture: &Architecture, settings: &Settings) -> Result<Sizes, ZooE
         }
         (usual, chosen) => chosen.or(usual).unwrap_or_default(),
     };
-    let sizes = |side: u32| Sizes { classes: u64::from(classes), side: u64::from(side) };
+    let cache = match (architecture.caches, settings.cache) {
+        ([], Some(_)) => return Err(ZooError::NoCache { architecture: name }),
+        ([usual, ..], Some(cache)) if !architecture.caches.contains(&cache) => {
+            return Err(ZooError::Cache { architecture: name, usual: *usual, cache });
+        }
+        (_, chosen) => chosen.unwrap_or(CacheForm::Grown),
+    };
+    let sizes = |side: u32| Sizes { classes: u64::from(classes), side: u64::from(side), cache };
     let is_whole = |side: &u32| !graph(architecture, settings.seed, sizes(*side), 0).has_empty();
     match (architecture.image, settings.image) {
         (None, Some(_)) => Err(ZooError::NoImages { architecture: name }),

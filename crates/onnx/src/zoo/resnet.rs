@@ -20,6 +20,7 @@ pub(super) const RESNET18: Architecture = Architecture {
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
     image: Some(Image::USUAL),
+    caches: &[],
     source: SOURCE,
     network: |builder, sizes| network(builder, Block::Basic, [2, 2, 2, 2], sizes),
 };
@@ -33,6 +34,7 @@ pub(super) const RESNET50: Architecture = Architecture {
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
     image: Some(Image::USUAL),
+    caches: &[],
     source: SOURCE,
     network: |builder, sizes| network(builder, Block::Bottleneck, [3, 4, 6, 3], sizes),
 };
@@ -50,7 +52,7 @@ enum Block {
 /// [`Moments::SPARSE`] is in the other networks.
 const LAST_BRANCH: Moments = Moments { mean: -2.0, ..Moments::BRANCH };
 
-fn network(builder: &mut Builder, block: Block, blocks: [u64; 4], Sizes { classes, side }: Sizes) {
+fn network(builder: &mut Builder, block: Block, blocks: [u64; 4], Sizes { classes, side, .. }: Sizes) {
     let x = images(builder, side);
     let x = normalised(builder, &x, "conv1", "bn1", Conv { kernel: 7, ..conv3x3(64, 2) }, Moments::POOLED);
     let mut x = relu_and_max_pool(builder, &x, ["relu", "maxpool"]);

@@ -23,11 +23,12 @@ fn counts_are_those_that_are_published() {
 }
 
 #[test]
-fn every_float_initialiser_is_counted_but_running_statistics() {
+fn every_float_initialiser_is_counted_but_running_statistics_and_positions() {
     for architecture in architectures() {
         let graph = graph_of(architecture, &Settings::default(), 0);
         let counted =
             graph.initializer.iter().filter(|tensor| tensor.is_float() && !tensor.name().contains(".running_"));
+        let counted = counted.filter(|tensor| !tensor.name().contains(".rotary_emb."));
         let parameters: usize = counted.map(|tensor| tensor.elements().unwrap()).sum();
         assert_eq!(parameters as u64, architecture.parameters, "{architecture:?}");
     }
@@ -35,18 +36,23 @@ fn every_float_initialiser_is_counted_but_running_statistics() {
 
 #[test]
 fn names_are_unique_and_values_come_before_their_use() {
-    for architecture in architectures() {
-        let graph = graph_of(architecture, &Settings::default(), 0);
+    fn look<'a>(graph: &'a GraphProto, mut known: HashSet<&'a str>) {
         let inputs = graph.input.iter().map(|input| input.name());
-        let mut known: HashSet<&str> = inputs.chain(graph.initializer.iter().map(|tensor| tensor.name())).collect();
+        known.extend(inputs.chain(graph.initializer.iter().map(|tensor| tensor.name())));
         let mut names = HashSet::new();
         for node in &graph.node {
-            assert!(names.insert(node.name()), "{architecture:?}: {} twice", node.name());
-            assert!(node.input.iter().all(|input| known.contains(input.as_str())), "{}", node.name());
+            assert!(names.insert(node.name()), "{} twice", node.name());
+            assert!(
+                node.input.iter().all(|input| input.is_empty() || known.contains(input.as_str())),
+                "{}",
+                node.name()
+            );
+            node.graphs().for_each(|inside| look(inside, known.clone()));
             assert!(node.output.iter().all(|output| known.insert(output)), "{}", node.name());
         }
         assert!(graph.output.iter().all(|output| known.contains(output.name())));
     }
+    outlines().for_each(|model| look(model.graph.as_ref().unwrap(), HashSet::new()));
 }
 
 #[test]
@@ -142,6 +148,15 @@ fn settings_that_do_not_fit_are_problems() {
     let most = "`vit_b_16` cannot have 4294967295 classes: at least 1, at most 100000";
     assert_eq!(refused("vit_b_16", u32::MAX), most);
     assert_eq!(refused("resnet50", 0), "`resnet50` cannot have 0 classes: at least 1, at most 100000");
+    let cache = |name: &str, cache: CacheForm| {
+        let settings = Settings { cache: Some(cache), ..Settings::default() };
+        check(architecture(name).unwrap(), &settings).map_err(|problem| (problem.setting(), problem.to_string()))
+    };
+    let none = "`resnet50` has no cache of keys and values, so `cache` does not apply".to_owned();
+    assert_eq!(cache("resnet50", CacheForm::Grown), Err(("cache", none)));
+    let other = "the cache of `gpt2_small` has one form, `grown`, not `static`".to_owned();
+    assert_eq!(cache("gpt2_small", CacheForm::Static), Err(("cache", other)));
+    assert_eq!((cache("gpt2_small", CacheForm::Grown), cache("gpt-tiny", CacheForm::Static)), (Ok(()), Ok(())));
     assert!(architecture("resnet51").is_none());
 }
 
@@ -163,6 +178,11 @@ fn bytes_stay_as_they_are() {
             format!("{} {}", architecture.name, hash(builder.finish("", VERSION)))
         })
         .collect();
+    let forms = CacheForm::ALL.map(|cache| {
+        let settings = Settings { cache: Some(cache), ..Settings::default() };
+        let model = assemble(architecture("gpt-tiny").unwrap(), &settings, 2).unwrap().finish("", VERSION);
+        format!("{} {}", cache.name(), hash(model))
+    });
     let expected = [
         "densenet121 06eba5a83aeb2760",
         "resnet18 c520956a89676779",
@@ -173,7 +193,12 @@ fn bytes_stay_as_they_are() {
         "bert_base 6f41b7a29b2794db",
         "bert_tiny ccc3d68f7c673707",
         "gpt2_small 38e09aa85e04393b",
+        "gpt-tiny 04d4ff83c674a041",
+        "gpt-small 3dfb2c7cb3baf0d0",
     ];
     assert_eq!(hashes, expected);
+    let expected =
+        ["grown 04d4ff83c674a041", "shared 1f30fc9c8667e0d9", "static 0f15e7f19f5eb142", "merged 9a22ac81d9744cf8"];
+    assert_eq!(forms, expected);
     assert_eq!(hash(build(architecture("bert_tiny").unwrap(), &Settings::default()).unwrap()), "f7fb300bb5551c05");
 }

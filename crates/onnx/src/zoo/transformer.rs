@@ -8,6 +8,7 @@ use super::builder::{Builder, Value};
 use super::layers::{add, mul, scaled};
 use super::weights::Recipe;
 use crate::proto::AttributeProto;
+use crate::signature::Dimension;
 
 /// Scale of the weights that make queries and keys: attention then prefers some tokens, as trained heads do. With a
 /// smaller one every token would see the mean of all, and all tokens and all inputs would come out alike.
@@ -18,23 +19,34 @@ pub(super) const ATTENTION_GAIN: f64 = 1.4;
 /// rounding does to each branch counts for more.
 pub(super) const BRANCH_GAIN: f64 = 0.2;
 
+/// A dimension whose size is not known.
+pub(super) fn named(name: &str) -> Dimension {
+    Dimension::Named(name.to_owned())
+}
+
 /// `[..., inputs]` to `[..., outputs]`: MatMul and the bias.
 pub(super) fn linear(builder: &mut Builder, x: &Value, name: &str, outputs: u64, gain: f64) -> Value {
+    let product = projection(builder, x, name, outputs, gain);
+    let bias = builder.parameter(&format!("{name}.bias"), &[outputs], &Recipe::Uniform { low: -0.1, high: 0.1 });
+    add(builder, &product, &bias, name)
+}
+
+/// `[..., inputs]` to `[..., outputs]`: MatMul alone.
+pub(super) fn projection(builder: &mut Builder, x: &Value, name: &str, outputs: u64, gain: f64) -> Value {
     let inputs = x.shape.last().copied().unwrap_or_default();
     let weight = format!("{name}.weight");
     let deviations = scaled(builder, &weight, outputs, gain / (inputs as f64).sqrt());
     let weight = builder.parameter(&weight, &[inputs, outputs], &Recipe::Columns { deviations: &deviations });
-    let bias = builder.parameter(&format!("{name}.bias"), &[outputs], &Recipe::Uniform { low: -0.1, high: 0.1 });
-    let product = matmul(builder, x, &weight, &format!("{name}.matmul"));
-    add(builder, &product, &bias, name)
+    matmul(builder, x, &weight, &format!("{name}.matmul"))
 }
 
 /// `[n, tokens, width]` to queries, keys and values of the same shape, by one matrix for all three.
 pub(super) fn joint_projection(builder: &mut Builder, x: &Value, name: &str) -> [Value; 3] {
     let width = x.shape[2];
     let joint = linear(builder, x, name, 3 * width, ATTENTION_GAIN);
-    let parts = ["query", "key", "value"].map(|part| format!("{name}.{part}"));
-    builder.split(&format!("{name}.split"), &joint, parts, &x.shape)
+    let parts = ["query", "key", "value"].map(|part| (format!("{name}.{part}"), x.shape.clone()));
+    let axis = vec![AttributeProto::of_int("axis", -1)];
+    builder.node_of("Split", &format!("{name}.split"), &[&joint], axis, parts)
 }
 
 /// The product over the last axis of the one and the last but one of the other.
@@ -120,7 +132,7 @@ pub(super) const MASKED: f32 = -10_000.0;
 /// Queries, keys and values as `[n, heads, tokens, size]` to `[n, queries, heads x size]`.
 pub(super) fn attention(builder: &mut Builder, qkv: [&Value; 3], mask: &Mask, name: &str) -> Value {
     let [queries, keys, values] = qkv;
-    let (heads, size) = (queries.shape[1], queries.shape[3]);
+    let size = queries.shape[3];
     let keys = transpose(builder, keys, &format!("{name}.keys_transposed"), &[0, 1, 3, 2]);
     let products = matmul(builder, queries, &keys, &format!("{name}.products"));
     let root = builder.float((size as f32).sqrt());
@@ -137,8 +149,14 @@ pub(super) fn attention(builder: &mut Builder, qkv: [&Value; 3], mask: &Mask, na
     let axis = vec![AttributeProto::of_int("axis", -1)];
     let shares = builder.node("Softmax", &format!("{name}.softmax"), &[&scores], axis, &products.shape);
     let context = matmul(builder, &shares, values, &format!("{name}.context"));
-    let context = transpose(builder, &context, &format!("{name}.context_transposed"), &[0, 2, 1, 3]);
-    reshape(builder, &context, &format!("{name}.joined"), &[0, 0, (heads * size) as i64])
+    from_heads(builder, &context, name)
+}
+
+/// `[n, heads, tokens, size]` to `[n, tokens, heads x size]`.
+pub(super) fn from_heads(builder: &mut Builder, context: &Value, name: &str) -> Value {
+    let width = (context.shape[1] * context.shape[3]) as i64;
+    let context = transpose(builder, context, &format!("{name}.context_transposed"), &[0, 2, 1, 3]);
+    reshape(builder, &context, &format!("{name}.joined"), &[0, 0, width])
 }
 
 /// The Gaussian error linear unit, `x (1 + erf(x / sqrt 2)) / 2`.
@@ -170,7 +188,7 @@ pub(super) fn gelu_by_tanh(builder: &mut Builder, x: &Value, name: &str) -> Valu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signature::{Dimension, ElementType};
+    use crate::signature::ElementType;
 
     #[test]
     fn shapes_follow_the_operators() {

@@ -21,6 +21,7 @@ pub(super) const VIT_B_16: Architecture = Architecture {
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
     image: Some(Image { side: 224, patch: PATCH as u32 }),
+    caches: &[],
     source: "Dosovitskiy et al.: An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale (ICLR 2021); \
              structure and counts of torchvision/models/vision_transformer.py",
     network,
@@ -34,7 +35,7 @@ const PATCH: u64 = 16;
 /// Of the normalisations.
 const EPSILON: f32 = 1e-6;
 
-fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+fn network(builder: &mut Builder, Sizes { classes, side, .. }: Sizes) {
     let x = images(builder, side);
     let mut x = tokens(builder, &x);
     for number in 0..LAYERS {

@@ -86,8 +86,8 @@ pub fn obtain(
                 })?)
             }
             Some(Source::Python(_)) | None => None,
-            Some(Source::Zoo { network, classes, image }) => {
-                let settings = Settings { classes: *classes, image: *image, ..Settings::default() };
+            Some(Source::Zoo { network, classes, image, cache: form }) => {
+                let settings = Settings { classes: *classes, image: *image, cache: *form, ..Settings::default() };
                 Some(network_file(name, *network, &settings, cache, progress)?)
             }
             Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, &mut |now| {
@@ -118,7 +118,10 @@ pub fn network_file(
     let folder = cache.join("zoo").join(format!("v{}", zoo::VERSION));
     let classes = settings.classes.map(|classes| format!("-{classes}")).unwrap_or_default();
     let image = settings.image.map(|side| format!("-image{side}")).unwrap_or_default();
-    let path = folder.join(format!("{}{classes}{image}.onnx", network.name()));
+    let usual = zoo::architecture_of(network).caches.first();
+    let form = settings.cache.filter(|form| Some(form) != usual);
+    let form = form.map(|form| format!("-{}", form.name())).unwrap_or_default();
+    let path = folder.join(format!("{}{classes}{image}{form}.onnx", network.name()));
     match seal::look(&path) {
         Seal::Whole => return Ok(path),
         Seal::Broken => progress(Progress::Damaged(&path)),

@@ -61,7 +61,7 @@ fn from_word(text: &str, place: &DocumentPath, check: &mut Check<'_>) -> Option<
         check.error(place, format!("there is no built-in network `{name}`"), suggestion(name, known, "network"));
         return None;
     };
-    Some(of_source(Source::Zoo { network, classes: None, image: None }, network.name(), text, place))
+    Some(of_source(Source::Zoo { network, classes: None, image: None, cache: None }, network.name(), text, place))
 }
 
 /// A model that is no file of the user's.
@@ -90,6 +90,7 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
     let of_networks = [
         ("classes", form.classes.is_some(), "the classes of a file are fixed"),
         ("image", form.image.is_some(), "`inputs` sets the sizes that a file leaves free"),
+        ("cache", form.cache.is_some(), "the form of a file's cache is fixed"),
     ];
     for (key, is_written, hint) in of_networks {
         if is_written && form.zoo.is_none() {
@@ -107,14 +108,18 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
         return Some(from_python(call, form, place, check));
     }
     if let Some(network) = form.zoo {
-        let (classes, image) = (form.classes, form.image);
-        if let Err(problem) =
-            zoo::check(zoo::architecture_of(network), &Settings { classes, image, ..Settings::default() })
-        {
+        let (classes, image, cache) = (form.classes, form.image, form.cache);
+        let settings = Settings { classes, image, cache, ..Settings::default() };
+        if let Err(problem) = zoo::check(zoo::architecture_of(network), &settings) {
             check.error(&place.key(problem.setting()), problem.to_string(), None);
         }
-        let source = Source::Zoo { network, classes, image };
-        return Some(Some(of_source(source, network.name(), network.name(), place)));
+        // Several forms of one network have names of their own.
+        let name = match cache {
+            Some(form) => format!("{}-{}", network.name(), form.name()),
+            None => network.name().to_owned(),
+        };
+        let source = Source::Zoo { network, classes, image, cache };
+        return Some(Some(of_source(source, &name, network.name(), place)));
     }
     let url = form.url.as_deref()?;
     if !url.starts_with("https://") && !url.starts_with("http://") {
@@ -385,5 +390,8 @@ mod tests {
         assert_eq!(notes[1], note("m/mo del ünï.onnx", "mo-del-uni"));
         assert_eq!(named("m/a.onnx"), (vec!["a".to_owned()], Vec::new()));
         assert_eq!(named("[{ name: a, path: m/v2/a.onnx }, m/a.onnx]").0, ["a", "a-2"]);
+        let forms =
+            "[zoo:gpt-tiny, { zoo: gpt-tiny, cache: static }, { zoo: gpt-tiny, cache: shared, name: one-buffer }]";
+        assert_eq!(named(forms).0, ["gpt-tiny", "gpt-tiny-static", "one-buffer"]);
     }
 }

@@ -15,7 +15,7 @@ use super::scalar::{
 use super::shorthand::{OneOrMany, Ordered, described};
 use super::values::ValuesForm;
 use experiment::{
-    BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, MOST_THREADS,
+    BatchSearch, CALIBRATION_ITEMS, CacheForm, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, MOST_THREADS,
     MockVariant, Network, Package, Precision, Quantization, Threads,
 };
 
@@ -47,6 +47,8 @@ pub(crate) struct ModelForm {
     /// The side of that network's images, which are square. Default: as published, 224.
     #[schemars(range(min = 1, max = 8192))]
     pub(crate) image: Option<u32>,
+    /// How that network is given its key/value cache, if it is a decoder. Default: `grown`.
+    pub(crate) cache: Option<CacheForm>,
     /// In place of a file: where to fetch it. It needs `sha256`.
     pub(crate) url: Option<String>,
     /// In place of a file: a function of Python that returns the model, as `module:function`. A PyTorch module is exported to

@@ -53,6 +53,7 @@ fn main() {
         profiled: false,
         callers: 1,
         shares_session: false,
+        decode: None,
         metrics: Vec::new(),
     };
     let mut backend = OnnxRuntime::new(&request, &settings).unwrap();

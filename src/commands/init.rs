@@ -21,6 +21,7 @@ use base::name::{fitting_or, names_of_files};
 use base::printable::printable_line;
 use experiment::{Network, ZOO};
 use files::scratch::Scratch;
+use onnx::decoder::name_by_folder;
 use onnx::zoo::{Settings, architecture_of, signature};
 use onnx::{Interface, Stored};
 use prepare::models::ObtainError;
@@ -76,7 +77,10 @@ impl Model {
     /// The stem of the file, or the name of the network; it need not be a valid name.
     fn stem(&self) -> Cow<'_, str> {
         match &self.source {
-            Source::File(path) => path.file_stem().unwrap_or_default().to_string_lossy(),
+            Source::File(path) => match name_by_folder(path) {
+                Some(name) => name.into(),
+                None => path.file_stem().unwrap_or_default().to_string_lossy(),
+            },
             Source::Zoo(network) => network.name().into(),
         }
     }
@@ -258,19 +262,22 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
             Source::Zoo(network) => writeln!(text, "    zoo: {}", scalar(network.name())),
         };
         if common.is_none() && !sizes.is_empty() {
-            let _ = writeln!(text, "    inputs: {}", sizes.written(has_batches));
+            let _ = writeln!(text, "    {}: {}", sizes.key(), sizes.written(has_batches));
         }
     }
     if let Some(sizes) = common.filter(|sizes| !sizes.is_empty()) {
         let _ = writeln!(text, "\n# {}", sizes.about());
-        let _ = writeln!(text, "inputs: {}", sizes.written(has_batches));
+        let _ = writeln!(text, "{}: {}", sizes.key(), sizes.written(has_batches));
     }
+    let are_calls = !wanted.is_empty() && wanted.iter().all(Sizes::are_calls);
     text + &match question {
         Question::Precision => {
             let variants = precisions(models);
             PRECISIONS.replace("MORE", &more_variants(models, &variants)).replace("VARIANTS", &variants)
         }
-        Question::Look => format!("\nvariants: [{}]\n", looked_at(models, host::describe().default_threads() > 1)),
+        Question::Look => {
+            format!("\nvariants: [{}]\n", looked_at(models, host::describe().default_threads() > 1, are_calls))
+        }
     }
 }
 
@@ -321,14 +328,16 @@ fn more_variants(models: &[Model], variants: &str) -> String {
 }
 
 /// The variants of a first look. One thread is often faster for small models, and shows what int8 gains.
-fn looked_at(models: &[Model], has_threads: bool) -> String {
+fn looked_at(models: &[Model], has_threads: bool, are_calls: bool) -> String {
     let (entry, name) = as_stored(models);
     let converts = models.len() == 1 && !are_quantized(models);
     let mut variants = vec![entry.to_owned()];
     variants.extend(converts.then(|| "int8".to_owned()));
+    // Of a language model every step reads all weights.
+    variants.extend((converts && are_calls).then(|| "int4".to_owned()));
     if models.len() == 1 && has_threads {
         variants.push(format!("{{ name: {name}-t1, threads: 1 }}"));
-        variants.extend(converts.then(|| "{ name: int8-t1, precision: int8, threads: 1 }".to_owned()));
+        variants.extend((converts && !are_calls).then(|| "{ name: int8-t1, precision: int8, threads: 1 }".to_owned()));
     }
     variants.join(", ")
 }
@@ -391,17 +400,18 @@ mod tests {
         let packed = || model(Some(("int4 weights", Some("MatMulNBits"))));
         let half = || model(Some(("fp16", None)));
         let plain = || model(None);
-        assert_eq!(looked_at(&[plain()], false), "fp32, int8");
+        assert_eq!(looked_at(&[plain()], false, false), "fp32, int8");
         assert_eq!(
-            looked_at(&[plain()], true),
+            looked_at(&[plain()], true, false),
             "fp32, int8, { name: fp32-t1, threads: 1 }, { name: int8-t1, precision: int8, threads: 1 }"
         );
-        assert_eq!(looked_at(&[packed()], true), "{ name: stored }, { name: stored-t1, threads: 1 }");
-        assert_eq!(looked_at(&[packed()], false), "{ name: stored }");
-        assert_eq!(looked_at(&[half()], false), "{ name: stored }, int8");
+        assert_eq!(looked_at(&[packed()], true, false), "{ name: stored }, { name: stored-t1, threads: 1 }");
+        assert_eq!(looked_at(&[packed()], false, false), "{ name: stored }");
+        assert_eq!(looked_at(&[half()], false, false), "{ name: stored }, int8");
+        assert_eq!(looked_at(&[plain()], true, true), "fp32, int8, int4, { name: fp32-t1, threads: 1 }");
         // Of several the word that is true of each.
-        assert_eq!(looked_at(&[plain(), packed()], true), "{ name: stored }");
-        assert_eq!(looked_at(&[plain(), plain()], true), "fp32");
+        assert_eq!(looked_at(&[plain(), packed()], true, false), "{ name: stored }");
+        assert_eq!(looked_at(&[plain(), plain()], true, false), "fp32");
         assert_eq!(precisions(&[plain()]), "fp32, fp16, int8");
         assert_eq!(precisions(&[half()]), "{ name: stored }, int8");
         assert_eq!(precisions(&[plain(), packed()]), "{ name: stored }, fp16, int8");

@@ -11,6 +11,7 @@ use base::name::fitting_or;
 use experiment::Values;
 use files::below::{OutOfBoundsError, files_below};
 use onnx::cost::{Cost, OperatorCost};
+use onnx::decoder::{Call, Decoder, DecoderError, model_of_folder};
 use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor, Stored};
 use report::format;
 
@@ -28,8 +29,13 @@ pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     for path in files {
         match onnx::read_header(&path) {
             Ok(header) => {
-                let graph = look_inside(&path, &header, sizes);
-                models.push(Model { path, header, graph });
+                let interface = Interface::read(&path, &header.signature);
+                let graph = look_inside(&path, &interface, sizes);
+                let decoder = interface.decoder().map(|decoder| match decoder {
+                    Ok(decoder) => Ok(Decoder::clone(decoder)),
+                    Err(problem) => Err(problem.clone()),
+                });
+                models.push(Model { path, header, graph, decoder });
             }
             Err(error) => {
                 let error = Error::from(error);
@@ -52,26 +58,44 @@ struct Model {
     header: ModelHeader,
     /// Or why nothing is said.
     graph: Result<Inside, String>,
+    /// What it is as a language model with a cache, or why it cannot be called as one.
+    decoder: Option<Result<Decoder, DecoderError>>,
 }
 
 /// What one inference costs, at which shapes.
 struct Inside {
+    /// What is done, where that is a call of a decoder: `step at 128`.
+    call: Option<String>,
     inputs: Resolved,
     cost: Cost,
 }
 
 /// Reads the graph, checks it, and counts what one inference costs.
-fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Inside, String> {
+fn look_inside(path: &Path, interface: &Interface, sizes: &[Size]) -> Result<Inside, String> {
     let model = onnx::load_graph(path).map_err(|error| error.kind.to_string())?;
     onnx::check_graph(&model).map_err(|problem| problem.to_string())?;
     // Nothing is filled, so that no values are looked for.
-    let inputs =
-        shapes::resolve(&Interface::read(path, &header.signature), sizes, Values::Zeros).map_err(|problem| {
-            let remedy = shapes::remedy(&problem);
-            format!("unknown: {problem} ({remedy})")
-        })?;
+    let call = usual_call(interface).filter(|_| sizes.is_empty());
+    let resolved = match &call {
+        Some(call) => interface.resolve_call(call),
+        None => shapes::resolve(interface, sizes, Values::Zeros),
+    };
+    let inputs = resolved.map_err(|problem| {
+        let remedy = shapes::remedy(&problem);
+        format!("unknown: {problem} ({remedy})")
+    })?;
     let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &inputs.tensors));
-    Ok(Inside { inputs, cost })
+    let call = call.map(|call| format!("one token behind {}", call.context));
+    Ok(Inside { call, inputs, cost })
+}
+
+/// A step of a decoder behind a prompt of usual length.
+fn usual_call(interface: &Interface) -> Option<Call> {
+    const USUAL: u64 = 128;
+    let decoder = interface.decoder()?.ok()?;
+    let context = decoder.context.map_or(USUAL, |most| USUAL.min(most.saturating_sub(1)));
+    let (batch, tokens) = (decoder.fixed_batch().unwrap_or(1), decoder.fixed_tokens().unwrap_or(1));
+    Some(Call { batch, tokens, context, encoder: USUAL, generated: 0 })
 }
 
 /// Writes the model of one node; the file, and the nodes in it.
@@ -139,7 +163,8 @@ fn missing(problem: &ExtractError) -> String {
     }
 }
 
-/// The files that the paths stand for: files as they are, folders as every `.onnx` below them, sorted.
+/// The files that the paths stand for: files as they are, folders of onnxruntime-genai as their decoder, others as every
+/// `.onnx` below them, sorted.
 ///
 /// # Errors
 ///
@@ -149,6 +174,10 @@ pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     for path in paths {
         if !path.is_dir() {
             files.push(path.clone());
+            continue;
+        }
+        if let Some(decoder) = model_of_folder(path) {
+            files.push(decoder);
             continue;
         }
         let models = files_below(path, None, |file| file.extension().is_some_and(|end| end == "onnx"))
@@ -165,7 +194,7 @@ pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn describe(model: &Model) -> String {
-    let Model { path, header, graph } = model;
+    let Model { path, header, graph, decoder } = model;
     let mut text = format!("{}\n", path.display());
     let producer = format!("{} {}", header.producer, header.producer_version);
     let opsets: Vec<String> =
@@ -192,6 +221,14 @@ fn describe(model: &Model) -> String {
     for output in &header.signature.outputs {
         line("output", &output.to_string());
     }
+    match decoder {
+        Some(Ok(decoder)) => {
+            let bytes = format::bytes(decoder.bytes_per_token());
+            line("decoder", &format!("{decoder}; its cache takes {bytes} for each token"));
+        }
+        Some(Err(problem)) => line("decoder", &format!("cannot be called: {problem} ({})", problem.remedy())),
+        None => {}
+    }
     match graph {
         Ok(inside) => inside_lines(inside).iter().for_each(|(label, value)| line(label, value)),
         Err(reason) => line("inference", reason),
@@ -202,7 +239,7 @@ fn describe(model: &Model) -> String {
 
 /// What one inference costs, and which operators it is spent on.
 fn inside_lines(inside: &Inside) -> Vec<(&'static str, String)> {
-    let Inside { inputs, cost } = inside;
+    let Inside { call, inputs, cost } = inside;
     let shape = |tensor: &ResolvedTensor| format!("{} {:?}", tensor.name, tensor.shape);
     let shapes: Vec<String> = inputs.tensors.iter().map(shape).collect();
     let macs = match cost.macs {
@@ -210,8 +247,11 @@ fn inside_lines(inside: &Inside) -> Vec<(&'static str, String)> {
         None => "unknown MACs".to_owned(),
     };
     let moved = cost.bytes_moved.map_or("unknown bytes".to_owned(), format::bytes);
-    let mut lines =
-        vec![("inference", format!("{macs}, {moved} read and written by nodes, with {}", shapes.join(", ")))];
+    let with = match call {
+        Some(call) => format!("for {call}"),
+        None => format!("with {}", shapes.join(", ")),
+    };
+    let mut lines = vec![("inference", format!("{macs}, {moved} read and written by nodes, {with}"))];
     if cost.unknown_nodes > 0 {
         let nodes = format::count(cost.unknown_nodes, "node");
         lines.push(("", format!("{nodes} of unknown cost: {}", cost.unknown.join(", "))));
@@ -253,10 +293,15 @@ fn size(header: &ModelHeader) -> String {
 
 fn json(models: &[Model]) -> Result<String, Error> {
     let value = |model: &Model| {
-        let Model { path, header, graph } = model;
+        let Model { path, header, graph, decoder } = model;
         let mut value = serde_json::json!({ "path": path.to_string_lossy(), "model": header });
+        match decoder {
+            Some(Ok(decoder)) => value["decoder"] = serde_json::json!(decoder),
+            Some(Err(problem)) => value["decoder_problem"] = problem.to_string().into(),
+            None => {}
+        }
         match graph {
-            Ok(Inside { inputs, cost }) => {
+            Ok(Inside { inputs, cost, .. }) => {
                 value["inference"] = serde_json::json!({ "inputs": inputs.tensors, "cost": cost })
             }
             Err(reason) => value["problem"] = reason.as_str().into(),

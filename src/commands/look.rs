@@ -114,6 +114,11 @@ fn with_gpu(text: &str, models: usize) -> String {
 
 /// The sizes that dimensions got which a model leaves open, `batch 1, sequence 128`, for each model where they differ.
 fn sizes(experiment: &Experiment) -> Vec<String> {
+    let calls = || experiment.inputs.iter().filter(|point| point.decode).map(|point| point.name.as_str());
+    if calls().next().is_some() {
+        let change = "`--set 'decode.at=[...]'` and `--set 'decode.prompt=[...]'` change them";
+        return vec![format!("{}; {change}", calls().collect::<Vec<_>>().join(", "))];
+    }
     let sizes = |point: &InputPoint| {
         let named = point.dimensions.iter().map(|(name, size)| format!("{name} {size}"));
         let shapes = point.shapes.iter().map(|(tensor, shape)| {

@@ -16,6 +16,7 @@ use crate::ui::plan::{equal_variants, named_model};
 use crate::ui::transfer::TransferBar;
 use experiment::{self, CompiledSelector, Design, Selector, Vocabulary, ZOO};
 use files::below::{OutOfBoundsError, files_below};
+use onnx::decoder::model_of_folder;
 use plan::{self, Cell, Plan, SkipKind, is_idle};
 use prepare::models::{self, Progress};
 use prepare::runtime;
@@ -64,7 +65,8 @@ fn nothing_below(folder: &Path) -> Error {
 /// Whether a word on the command line is a model: a file by its ending, or a network that perfrun makes.
 pub(super) fn is_model(word: &Path) -> bool {
     let is_network = word.to_str().is_some_and(|text| text.starts_with(ZOO));
-    is_network || word.extension().is_some_and(|end| end == "onnx" || end == "ort")
+    // A folder of onnxruntime-genai is its decoder.
+    is_network || model_of_folder(word).is_some() || word.extension().is_some_and(|end| end == "onnx" || end == "ort")
 }
 
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.

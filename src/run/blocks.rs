@@ -164,7 +164,7 @@ impl OneRun {
         }
         let (iterations, served) = (job.iterations(&cell), load.and_then(|load| load.served(job, &cell)));
         let slot = Slot { position, iterations, served, ..Slot::of(job, &cell, turn.kind, turn.run) };
-        store_run(slot, worker, Some(job.measure().stop), job.batch_size(&cell))
+        store_run(slot, worker, Some(job.measure().stop), job.items(&cell))
     }
 }
 

@@ -262,7 +262,7 @@ impl<'a> LiveWorkers<'a> {
 
     fn store(&self, slot: Slot, cell: &Cell, worker: WorkerRun) -> StoredRun {
         let stop = self.job.measure().stop;
-        store_run(slot, worker, Some(stop), self.job.batch_size(cell))
+        store_run(slot, worker, Some(stop), self.job.items(cell))
     }
 }
 

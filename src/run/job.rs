@@ -12,7 +12,7 @@ use super::schedule::Turn;
 use base::quantity::Nanos;
 use device::{Gpu, Monitors, OtherWorkers, Watch};
 use experiment::{
-    BATCH, Cache, Device, DeviceIndex, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant,
+    Cache, Device, DeviceIndex, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant,
     VariantIndex, Warmup,
 };
 use onnx::precision::ProviderClass;
@@ -454,12 +454,17 @@ impl Job {
         self.record.runs.iter().any(|run| run.kind != RunKind::Rehearsal)
     }
 
+    /// What is counted a second: items of a batch, or their tokens.
+    pub(super) fn items(&self, cell: &Cell) -> Option<u64> {
+        self.batch_size(cell).map(|batch| batch.saturating_mul(self.input(cell).counted_of_each()))
+    }
+
     /// Items that one inference of a cell handles.
     pub fn batch_size(&self, cell: &Cell) -> Option<u64> {
         match (self.resolved(cell), self.batches.get(&cell.id)) {
             (Some(resolved), _) => resolved.batch_size,
             (None, Some(batch)) => Some(batch.size),
-            (None, None) => self.input(cell).dimensions.get(BATCH).copied(),
+            (None, None) => self.input(cell).batch(),
         }
     }
 }

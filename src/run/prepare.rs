@@ -18,12 +18,13 @@ use base::machine::host::cores::split_allowed_cores;
 use base::machine::kernel::Kernel;
 use base::wording::list;
 use experiment::{
-    Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Precision, Source, Variant, VariantIndex,
-    slowed_by_spinning_stop,
+    BATCH, Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Precision, Source, Values, Variant,
+    VariantIndex, slowed_by_spinning_stop,
 };
+use onnx::decoder::{DecoderInput, Role};
 use onnx::precision::ProviderClass;
 use onnx::{Interface, Signature};
-use plan::{self, Cell, Facts, Plan, Skip};
+use plan::{self, Cell, Facts, Plan, Skip, SkipKind};
 use prepare::runtime::Libraries;
 use worker::backend;
 use worker::{Interrupts, StoppedAtOnce};
@@ -136,11 +137,13 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let unconvertible = convertible::examine(experiment, &models, &plan)?;
     let lacking = |problems| PrepareError::OpenDimensions(OpenDimensions::group(problems, experiment.models.len()));
     let interfaces = models.iter().map(|model| model.interface.clone()).collect();
-    let facts = Facts { models: interfaces, devices, inputs, classes, unconvertible };
+    let caches = experiment.variants.iter().map(|variant| variant.cache).collect();
+    let facts = Facts { models: interfaces, devices, inputs, classes, caches, unconvertible };
     for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(lacking)? {
         models[model.index()].shapes.insert(input, shapes);
     }
     programs::skip_foreign_models(experiment, &mut plan);
+    skip_loops(experiment, &mut plan);
     let mut core_sets = None;
     if experiment.measure.design == Design::Duet {
         duet::check_groups(&mut plan)?;
@@ -150,6 +153,20 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     plan::place_controls(&mut plan, experiment.compare.aa);
     let programs = BTreeMap::new();
     Ok(Prepared { plan, models, devices: facts.devices, programs, core_sets, doubts })
+}
+
+/// Leaves out greedy loops on other devices than the CPU: what is bound there is a copy.
+fn skip_loops(experiment: &Experiment, plan: &mut Plan) {
+    for index in 0..plan.cells.len() {
+        let cell = plan.cells[index];
+        let is_loop = plan.input_of(&cell).call().is_some_and(|call| call.generated > 0);
+        let device = &experiment.devices[cell.device()];
+        if is_loop && !device.is_cpu() {
+            let reason = format!("greedy loops run on the CPU only, not on {}", device.label());
+            let remedy = Some("measure steps there: `decode: { at: ... }`".to_owned());
+            plan.mark_skipped(index, Skip { kind: SkipKind::Device, reason, remedy });
+        }
+    }
 }
 
 /// Input points with the shapes that files give them, by the model that is fed.
@@ -178,6 +195,15 @@ fn feed(
             dataset::open(point).map_err(misfit)?;
             continue;
         };
+        if point.decode {
+            let of_prompts = decoder_prompts(point, model.interface.as_ref());
+            if let Some((ids, vocabulary, of_prompts)) = of_prompts {
+                let (_, fed) = dataset::feed(&of_prompts, &signature, None).map_err(misfit)?;
+                fed.check_ids(&ids, vocabulary, experiment.measure.inputs).map_err(misfit)?;
+                model.fed.insert(input, fed);
+            }
+            continue;
+        }
         dataset::check_values(point, &signature).map_err(misfit)?;
         if point.file.is_none() && !point.takes_dataset() {
             continue;
@@ -189,6 +215,24 @@ fn feed(
         model.fed.insert(input, fed);
     }
     Ok((sized, doubts))
+}
+
+/// Where a decoder takes prompts from a file: the input of ids, how many there are, and a point that feeds nothing else.
+fn decoder_prompts(point: &InputPoint, interface: Option<&Interface>) -> Option<(String, u64, InputPoint)> {
+    let decoder = interface?.decoder()?.ok()?;
+    let (call, file) = (point.call()?, point.file.clone()?);
+    let is_ids = |input: &&DecoderInput| input.role == Role::Ids;
+    let ids = decoder.inputs.iter().find(is_ids)?.name.clone();
+    let others = decoder.inputs.iter().filter(|input| input.name != ids);
+    let fed = InputPoint {
+        name: point.name.clone(),
+        dimensions: [(BATCH.to_owned(), call.batch)].into(),
+        shapes: [(ids.clone(), vec![call.batch, call.tokens])].into(),
+        tensors: others.map(|input| (input.name.clone(), Values::Random)).collect(),
+        file: Some(file),
+        ..InputPoint::default()
+    };
+    Some((ids, decoder.vocabulary.unwrap_or(u64::MAX), fed))
 }
 
 /// What can be known of a model before anything is planned.

@@ -108,9 +108,9 @@ pub(super) fn skip_foreign_models(experiment: &Experiment, plan: &mut Plan) {
     let declarations: Vec<Option<Declaration>> = experiment.runtimes.iter().map(declared).collect();
     for index in 0..plan.cells.len() {
         let cell = plan.cells[index];
-        let index = experiment.runtime_index(cell.variant(), cell.runtime()).index();
-        let Some(Some(declaration)) = declarations.get(index) else { continue };
-        let runtime = &experiment.runtimes[index];
+        let runtime = experiment.runtime_index(cell.variant(), cell.runtime()).index();
+        let Some(Some(declaration)) = declarations.get(runtime) else { continue };
+        let runtime = &experiment.runtimes[runtime];
         let (model, variant) = (&experiment.models[cell.model()], &experiment.variants[cell.variant()]);
         let is_python = matches!(model.source, Some(Source::Python(_)));
         let skip = if is_python && declaration.takes_python() && variant.precision != Precision::Fp32 {
@@ -125,6 +125,11 @@ pub(super) fn skip_foreign_models(experiment: &Experiment, plan: &mut Plan) {
             Some((
                 format!("{} runs functions of Python, and {} is an ONNX file", runtime.name, model.name),
                 "name the function as `python` in the entry of `models`",
+            ))
+        } else if plan.input_of(&cell).decode {
+            Some((
+                format!("{} runs no calls of a decoder: its caches are perfrun's own", runtime.name),
+                "leave `runtimes` out for these cells",
             ))
         } else {
             None

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use super::dataset::{DatasetError, Fed};
 use super::job::Job;
-use super::model::PreparedModel;
+use super::model::{PreparedModel, ServingFile};
 use base::metric::OwnMetric;
 use experiment::{CUSTOM_OPS, Cache, Device, InputIndex, ModelIndex, Rebuild, Values, Variant};
-use onnx::dimension_sizes;
+use files::digest;
+use onnx::decoder::{Decoder, Role};
+use onnx::{Interface, dimension_sizes};
 use plan::{Cell, RandomStream};
 use record::RunKind;
-use worker::backend::{CellFacts, CellRequest, TensorRequest};
+use worker::backend::{CellFacts, CellRequest, DecodeRequest, TensorRequest};
 
 impl Job {
     /// What the worker of a run is asked to prepare.
@@ -25,8 +27,44 @@ impl Job {
             callers: self.callers(cell),
             shares_session: self.variant(cell).shared_session,
             metrics: self.own_metrics(),
-            ..self.request_on(cell, kind, run, self.tensors(cell))
+            ..self.decoding(cell, self.model_file(cell), self.request_on(cell, kind, run, self.tensors(cell)))
         }
+    }
+
+    /// A request for a call of a decoder that is run with this file: its caches are filled by the model itself.
+    pub(super) fn decoding(&self, cell: &Cell, file: Option<&ServingFile>, mut request: CellRequest) -> CellRequest {
+        let interface = self.model(cell).and_then(|model| model.interface.as_ref());
+        let (Some(call), Some(Ok(decoder))) = (self.input(cell).call(), interface.and_then(Interface::decoder)) else {
+            return request;
+        };
+        // What cannot be cached has been left out.
+        let kind = self.variant(cell).cache;
+        let Ok((cache, positions)) = decoder.cache(kind, &call, self.input(cell).capacity()) else { return request };
+        let mut decoder = Decoder::clone(decoder);
+        for own in file.iter().flat_map(|file| &file.inputs) {
+            let same = decoder.inputs.iter_mut().filter(|input| input.name == own.name);
+            same.for_each(|input| input.element = own.element.clone());
+        }
+        let model = self.plan().name(cell.model()).unwrap_or_default();
+        let seeds: Vec<u64> =
+            (0..call.batch).map(|row| RandomStream::Context(model, row).seed(self.plan().seed)).collect();
+        let path = file.map(|file| file.path.to_string_lossy()).unwrap_or_default();
+        let runtime = self.runtime_index(cell).index();
+        let content = format!("{path}\0{runtime}\0{}\0{}\0{seeds:?}", call.context, call.encoder);
+        let is_ids = |name: &str| decoder.inputs.iter().any(|input| input.name == name && input.role == Role::Ids);
+        let resolved = self.resolved(cell).into_iter().flat_map(|resolved| &resolved.tensors);
+        let ids = resolved.filter(|tensor| is_ids(&tensor.name)).find_map(|tensor| tensor.integers.clone());
+        request.tensors.retain(|tensor| !decoder.is_cache(&tensor.name));
+        request.decode = Some(DecodeRequest {
+            call,
+            cache,
+            positions,
+            state: self.fed_folders().join(format!("cache-{}", &digest::of_text(&content)[..16])),
+            seeds,
+            vocabulary: ids.map_or(2, |ids| ids.end),
+            decoder,
+        });
+        request
     }
 
     /// The metrics of the specification that runs report.

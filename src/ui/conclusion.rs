@@ -23,6 +23,7 @@ pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     });
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
     text.push_str(&ui.labelled_lines("load", &conclusion.load));
+    text.push_str(&ui.labelled_lines("calls", &conclusion.calls));
     text.push_str(&ui.labelled_lines("machines", &conclusion.across));
     text.push_str(&ui.labelled_lines("profile", &conclusion.profile));
     text.push_str(&ui.labelled_lines("outputs", &notices.remarks[..notices.differing]));

@@ -18,6 +18,7 @@ mod check_it_yourself;
 mod choosing;
 mod cli;
 mod conversions;
+mod decoders;
 mod dependencies;
 mod designs;
 mod devices;

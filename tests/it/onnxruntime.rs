@@ -33,7 +33,6 @@ fn run_model_with(
     tensors: Vec<TensorRequest>,
     provider_options: BTreeMap<String, String>,
 ) -> (WorkerRun, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
     let request = CellRequest {
         cell: "test".to_owned(),
         backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
@@ -49,8 +48,15 @@ fn run_model_with(
         profiled: false,
         callers: 1,
         shares_session: false,
+        decode: None,
         metrics: Vec::new(),
     };
+    run_request(request)
+}
+
+/// One run of a request with outputs written.
+pub(crate) fn run_request(request: CellRequest) -> (WorkerRun, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
     let plan = RunPlan {
         request,
         warmup: Warmup::Samples(SamplesWarmup { count: 3 }),
@@ -77,7 +83,7 @@ fn run_model_with(
 }
 
 /// The floats of an output for the first input set.
-fn floats(folder: &Path, index: usize) -> Vec<f32> {
+pub(crate) fn floats(folder: &Path, index: usize) -> Vec<f32> {
     let sets = read_outputs(folder).unwrap();
     sets[0][index].numbers().unwrap().into_iter().map(|value| value as f32).collect()
 }

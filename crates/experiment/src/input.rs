@@ -31,6 +31,9 @@ pub struct InputPoint {
     /// The batch is found for every cell before it is measured; it is no dimension of the point then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<BatchSearch>,
+    /// The dimensions say a call of a decoder (see `decode`), and no sizes of inputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decode: bool,
     /// How queries come; `None`: one caller waits for each answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
@@ -53,7 +56,10 @@ impl InputPoint {
     ///
     /// As [`Interface::resolve`].
     pub fn resolve(&self, interface: &Interface) -> Result<Resolved, ShapeError> {
-        interface.resolve(self.sizes(), |tensor| self.values_of(tensor) == Some(&Values::Random))
+        match self.call() {
+            Some(call) => interface.resolve_call(&call),
+            None => interface.resolve(self.sizes(), |tensor| self.values_of(tensor) == Some(&Values::Random)),
+        }
     }
 
     /// Whether something is filled from the model's dataset.
@@ -161,6 +167,9 @@ impl Values {
     /// What fills a tensor where these values are asked for: random integers come from what the model can take.
     pub fn filling(&self, tensor: &ResolvedTensor) -> Values {
         match (self, &tensor.integers) {
+            (Values::Random, Some(range)) if tensor.is_counted => {
+                Values::List(range.clone().map(|integer| integer.to_string()).collect())
+            }
             (Values::Random, Some(range)) => Values::Range(range.start.into(), range.end.into()),
             _ => self.clone(),
         }

@@ -12,6 +12,7 @@ mod calibrate;
 mod command;
 mod compiled;
 mod dataset;
+mod decode;
 mod entries;
 mod fidelity;
 mod foreign;
@@ -54,6 +55,7 @@ pub use calibrate::calibration;
 pub use command::{Command, Stdout};
 pub use compiled::CompiledSelector;
 pub use dataset::{AccuracyMetric, Dataset};
+pub use decode::{AT, CAPACITY, CacheKind, ENCODER, GENERATE, PROMPT, VERIFY};
 pub use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub use index::{DeviceIndex, InputIndex, ModelIndex, RuntimeIndex, VariantIndex};
@@ -308,6 +310,8 @@ pub struct Variant {
     pub shared_session: bool,
     /// ONNX Runtime's graph optimisation level; `None`: all.
     pub graph_optimization: Option<GraphOptimization>,
+    /// How the cache of a decoder goes from one call to the next; `None`: as its file is made for.
+    pub cache: Option<CacheKind>,
     /// Whether operators that do not depend on each other run side by side; `None`: where there are threads for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<Execution>,

@@ -16,8 +16,8 @@ use super::selector::Vocabulary;
 use super::{Axis, AxisMap, BATCH, Experiment, InputPoint, Model, Point, Selector};
 
 pub use combine::Combine;
-use error::grouped;
 pub use error::{MatrixError, beyond_limit};
+use reading::grouped;
 
 /// The largest matrix that is planned. A million cells of ten runs at two seconds take eight months.
 pub(crate) const MAX_CELLS: u64 = 1_000_000;

@@ -3,12 +3,13 @@
 //! Input: the path of an `.onnx` file. Output: its header ([`read_header`]: inputs, outputs, operators, weights counted),
 //! its messages ([`proto`]), what an experiment's input point gives its inputs ([`Interface`]), whether the
 //! graph is whole ([`check_graph`]), what is known of every value ([`infer`]), what an inference costs ([`cost`]), and the
-//! model in another precision ([`precision`]), and one node of it by itself ([`extract()`]). [`zoo`] makes well-known networks without any file.
+//! model in another precision ([`precision`]), what each input of a language model is for ([`decoder`]), and one node by itself ([`extract()`]). [`zoo`] makes well-known networks without any file.
 //! Deliberately absent: running a model.
 
 mod batch;
 mod build;
 pub mod cost;
+pub mod decoder;
 mod error;
 mod expression;
 mod external;

@@ -51,6 +51,9 @@ pub struct ResolvedTensor {
     /// What random integers are drawn from, where the graph says what the model can take; `None`: 0 and 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integers: Option<Range<i64>>,
+    /// Whether the integers come in their order, for every index but the last anew, and are not drawn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_counted: bool,
 }
 
 impl ResolvedTensor {
@@ -248,7 +251,7 @@ impl<'a> Question<'a> {
                 }
             };
             let (name, element) = (tensor.name.clone(), tensor.element.clone());
-            tensors.push(ResolvedTensor { name, element, shape, integers: None });
+            tensors.push(ResolvedTensor { name, element, shape, integers: None, is_counted: false });
         }
         Ok((tensors, free))
     }

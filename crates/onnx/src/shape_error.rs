@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::decoder::DecoderError;
 use super::signature::ElementType;
 use reading::yaml::scalar;
 
@@ -149,6 +150,10 @@ pub enum ShapeError {
     UnsupportedType { tensor: String, element: ElementType },
     #[error("the input `{tensor}` would have the shape {shape:?}: more than 1 TiB")]
     TooLarge { tensor: String, shape: Vec<u64> },
+    #[error("the model takes no tokens with a cache of earlier ones, so `decode` does not apply")]
+    NoDecoder,
+    #[error("{0}")]
+    Decoder(DecoderError),
 }
 
 impl ShapeError {
@@ -197,6 +202,12 @@ impl ShapeError {
                 "leave the model out, or cut the graph after this input so that it takes numbers".to_owned()
             }
             ShapeError::TooLarge { .. } => "ask for smaller sizes".to_owned(),
+            ShapeError::NoDecoder => {
+                "give its sizes below `inputs`, or export it with past keys and values as inputs and present ones as \
+                 outputs"
+                    .to_owned()
+            }
+            ShapeError::Decoder(problem) => problem.remedy(),
         }
     }
 }

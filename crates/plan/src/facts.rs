@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, Plan, Skip, SkipKind};
-use experiment::{InputIndex, InputPoint, ModelIndex, VariantIndex};
+use experiment::{CacheKind, InputIndex, InputPoint, ModelIndex, VariantIndex};
 use onnx::precision::ProviderClass;
 use onnx::{BatchChoice, Interface, Resolved, ShapeError};
 
@@ -19,6 +19,8 @@ pub struct Facts {
     pub inputs: BTreeMap<(ModelIndex, InputIndex), InputPoint>,
     /// The kind of each device, by index on the devices axis.
     pub classes: Vec<ProviderClass>,
+    /// The kind of cache that each variant asks for, by index on the variants axis.
+    pub caches: Vec<Option<CacheKind>>,
     /// Variants of models in which there is nothing to convert, for a kind of device.
     pub unconvertible: BTreeMap<(ModelIndex, VariantIndex, ProviderClass), Skip>,
 }
@@ -32,6 +34,14 @@ impl Facts {
             self.unconvertible.get(&key)
         };
         self.devices.get(device).and_then(Option::as_ref).or_else(of_variant)
+    }
+
+    /// Why a variant's cache cannot serve a call of a decoder.
+    fn unfit_cache(&self, cell: &Cell, model: &str, input: &InputPoint) -> Option<Skip> {
+        let decoder = self.models.get(cell.model().index())?.as_ref()?.decoder()?.ok()?;
+        let kind = *self.caches.get(cell.variant().index())?;
+        let problem = decoder.cache(kind, &input.call()?, input.capacity()).err()?;
+        Some(Skip { kind: SkipKind::Shape, reason: format!("{model}: {problem}"), remedy: Some(problem.remedy()) })
     }
 }
 
@@ -89,7 +99,9 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
                 }
             }
         });
-        if let Some(skip) = skip.clone() {
+        let skip =
+            skip.clone().or_else(|| facts.unfit_cache(&cell, plan.coordinates(&cell).model(), plan.input_of(&cell)));
+        if let Some(skip) = skip {
             plan.mark_skipped(index, skip);
         }
     }

@@ -116,6 +116,9 @@ pub fn definition(
     if let Some(file) = &input.file {
         settings["input"]["file"] = to_value(&file.path);
     }
+    if input.decode {
+        settings["input"]["decode"] = true.into();
+    }
     if let Some(search) = &input.search {
         settings["input"]["search"] = to_value(search);
     }

@@ -14,6 +14,8 @@ pub enum RandomStream<'a> {
     Control,
     /// A set of a tensor of this model at this input point.
     Input(Coordinates<'a>, &'a str, u32),
+    /// The tokens that the cache of a decoder holds, of one sequence of a model.
+    Context(&'a str, u64),
     /// A set of a tensor of a model that is observed outside a plan.
     ObservedInput(&'a str, u32),
     /// What shifts the stack of a run's process. An A/A copy, named by the kind of its runs, must not share the layout
@@ -41,6 +43,7 @@ impl fmt::Display for RandomStream<'_> {
             RandomStream::MemberOrder(first) => write!(f, "order/{first}"),
             RandomStream::Control => write!(f, "control"),
             RandomStream::Input(at, tensor, set) => write!(f, "input/{}/{}/{tensor}/{set}", at.model(), at.input()),
+            RandomStream::Context(model, row) => write!(f, "context/{model}/{row}"),
             RandomStream::ObservedInput(tensor, set) => write!(f, "input/{tensor}/{set}"),
             RandomStream::Layout(cell, None, run) => write!(f, "env/{cell}/{run}"),
             RandomStream::Layout(cell, Some(aa_copy), run) => write!(f, "env/{cell}/{aa_copy}/{run}"),

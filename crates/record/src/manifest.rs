@@ -18,7 +18,7 @@ use base::machine::host::Host;
 use base::machine::kernel::LoadAverage;
 use base::name::is_entry_name;
 use base::quantity::Ratio;
-use experiment::{Arrivals, Axis, BATCH, Device, Experiment, FidelityLimits, InputPoint, Precision, Runs, Variant};
+use experiment::{Arrivals, Axis, Device, Experiment, FidelityLimits, InputPoint, Precision, Runs, Variant};
 use plan::{Cell, CellId, Plan, Skip, SkipKind};
 use reading::plain_file;
 use worker::backend;
@@ -163,7 +163,7 @@ impl Manifest {
         let of_input = || match self.models.get(cell.model().index())? {
             Some(model) => *model.batch_sizes.get(cell.input().index())?,
             // A backend without model files has the size that the specification gives.
-            None => self.plan.input_of(cell).dimensions.get(BATCH).copied(),
+            None => self.plan.input_of(cell).batch(),
         };
         self.search_of(cell).map(|search| search.batch).or_else(of_input)
     }

@@ -9,6 +9,7 @@ mod alone;
 mod answer;
 mod bars;
 mod bounds;
+mod calls;
 mod cells;
 mod check;
 mod explained;
@@ -97,6 +98,8 @@ pub struct Page<'a> {
     pub within: Vec<String>,
     /// At which rates the bound is kept, and the number of clients with the most throughput for its latency: a line for each.
     pub load: Vec<String>,
+    /// What calls of a language model say together.
+    pub calls: Vec<String>,
     /// On how many machines of a merged record each difference holds, a line for each comparison.
     pub across: Vec<String>,
     /// Where the time goes, a line for each comparison and each cell that was profiled.
@@ -193,7 +196,8 @@ impl<'a> Page<'a> {
         sections.extend(explained::sections(reader));
         sections.extend(metrics::sections(reader));
         sections.extend(facts::sections(reader));
-        let Conclusion { answer, goals, within, load, across, profile, trust, notices, .. } = Conclusion::of(reader);
+        let Conclusion { answer, goals, within, load, calls, across, profile, trust, notices, .. } =
+            Conclusion::of(reader);
         let cells = cells::table(reader);
         Page {
             results,
@@ -207,6 +211,7 @@ impl<'a> Page<'a> {
             goals,
             within,
             load,
+            calls,
             across,
             profile,
             facts: facts::facts(reader, &trust),
@@ -248,6 +253,8 @@ pub struct Conclusion {
     pub within: Vec<String>,
     /// What loads of several levels say.
     pub load: Vec<String>,
+    /// What calls of a language model say together.
+    pub calls: Vec<String>,
     /// On how many machines each difference holds.
     pub across: Vec<String>,
     /// Where the time goes, a line for each comparison and each cell.
@@ -270,6 +277,7 @@ impl Conclusion {
             answer: answer::answer(reader),
             within: bounds::within(reader),
             load: load::lines(reader),
+            calls: calls::lines(reader),
             across: across::lines(reader.results),
             profile: explained::lines(reader),
             trust: Trust::of(reader),

@@ -10,6 +10,7 @@ use globset::GlobBuilder;
 
 use experiment::is_glob;
 use files::below::{OutOfBoundsError, files_below};
+use onnx::decoder::model_of_folder;
 use reading::nearest::near_name;
 use reading::plain_file;
 use reading::stand_in;
@@ -69,6 +70,10 @@ pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, SpecFileEr
     let path = absolute(folder, Path::new(text));
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
+            // The other models of such a folder are parts of this one, or come before it.
+            if let Some(decoder) = model_of_folder(&path) {
+                return Ok(vec![decoder]);
+            }
             let files = walk(&path, None, |file| file.extension().is_some_and(|ending| ending == "onnx"))?;
             if files.is_empty() {
                 return Err(problem(format!("there is no `.onnx` file in the folder `{text}`"), None));

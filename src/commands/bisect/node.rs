@@ -118,7 +118,13 @@ mod tests {
             onnx::Dimension::Fixed(size) => *size,
             _ => 1,
         });
-        let fed = [ResolvedTensor { name: input.name.clone(), element, shape: shape.collect(), integers: None }];
+        let fed = [ResolvedTensor {
+            name: input.name.clone(),
+            element,
+            shape: shape.collect(),
+            integers: None,
+            is_counted: false,
+        }];
         let model = onnx::load(&path).unwrap();
         let node = model.graph.unwrap().node[0].output[0].clone();
         let found = ["a line\nand another".to_owned()];

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use experiment::InputPoint;
+use onnx::decoder::Decoder;
 use onnx::{Interface, ShapeError};
 use reading::yaml::scalar;
 
@@ -15,10 +16,18 @@ pub(super) enum Sizes {
     Named(BTreeMap<String, u64>),
     /// Whole shapes, where a free dimension has no name.
     Shapes(BTreeMap<String, Vec<u64>>),
+    /// Prompts of these lengths, and steps behind as many positions, of a language model.
+    Calls(Vec<u64>),
 }
+
+/// Tokens of prompts, and positions before steps, of a language model.
+const LENGTHS: [u64; 2] = [128, 1024];
 
 impl Sizes {
     pub(super) fn of(interface: &Interface) -> Self {
+        if let Some(Ok(decoder)) = interface.decoder() {
+            return Sizes::Calls(lengths(decoder));
+        }
         match InputPoint::default().resolve(interface) {
             Err(ShapeError::FreeDimensions { dimensions, example }) => {
                 let Some(named) = ShapeError::proposed(&dimensions) else { return Sizes::Shapes(example) };
@@ -32,12 +41,23 @@ impl Sizes {
         }
     }
 
+    /// Whether they are calls of a language model.
+    pub(super) fn are_calls(&self) -> bool {
+        matches!(self, Sizes::Calls(_))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, Sizes::Named(dimensions) if dimensions.is_empty())
     }
 
+    /// The key that they stand below.
+    pub(super) fn key(&self) -> &'static str {
+        if matches!(self, Sizes::Calls(_)) { "decode" } else { "inputs" }
+    }
+
     pub(super) fn about(&self) -> &'static str {
         match self {
+            Sizes::Calls(_) => "Tokens of prompts, and positions of the cache before steps of one token.",
             Sizes::Named(_) => "Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.",
             Sizes::Shapes(_) => "Dimensions without a name need whole shapes; sizes that no weight fixes are guesses.",
         }
@@ -52,6 +72,10 @@ impl Sizes {
                 };
                 format!("{{ {} }}", dimensions.iter().map(size).collect::<Vec<_>>().join(", "))
             }
+            Sizes::Calls(lengths) if has_batches => {
+                format!("{{ prompt: {lengths:?}, at: {lengths:?}, batch: [1, 4] }}")
+            }
+            Sizes::Calls(lengths) => format!("{{ prompt: {lengths:?}, at: {lengths:?} }}"),
             Sizes::Shapes(shapes) => {
                 let shape = |(name, shape): (&String, &Vec<u64>)| format!("{}: {shape:?}", scalar(name));
                 let shapes = shapes.iter().map(shape).collect::<Vec<_>>().join(", ");
@@ -59,4 +83,11 @@ impl Sizes {
             }
         }
     }
+}
+
+/// The usual lengths that a model has positions for, and whose tokens its file leaves open.
+fn lengths(decoder: &Decoder) -> Vec<u64> {
+    let most = decoder.context.unwrap_or(u64::MAX);
+    let fitting: Vec<u64> = LENGTHS.into_iter().filter(|length| *length < most).collect();
+    if fitting.is_empty() { vec![(most / 2).max(1)] } else { fitting }
 }

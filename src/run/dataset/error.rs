@@ -53,6 +53,10 @@ pub enum DatasetError {
     Empty,
     #[error("array `{array}` contains values that are not valid {element}")]
     Values { array: String, element: ElementType },
+    #[error(
+        "array `{array}` has the id {id} for the input `{input}`, whose vocabulary has {vocabulary}; give ids below that"
+    )]
+    BeyondVocabulary { array: String, id: f64, input: String, vocabulary: u64 },
     #[error("cannot write {}", .path.display())]
     Write { path: PathBuf, source: io::Error },
 }

@@ -282,6 +282,26 @@ impl Fed {
         Ok(doubts)
     }
 
+    /// Refuses ids of tokens that a model does not have.
+    ///
+    /// # Errors
+    ///
+    /// The first of them, and as [`Fed::look`].
+    pub(in crate::run) fn check_ids(&self, input: &str, vocabulary: u64, wanted: u32) -> Result<(), DatasetError> {
+        self.each(self.used(wanted), &mut |index, array| {
+            let is_id = |id: &f64| *id >= 0.0 && *id < vocabulary as f64;
+            match array.numbers().into_iter().flatten().find(|id| !is_id(id)) {
+                Some(id) => Err(DatasetError::BeyondVocabulary {
+                    array: self.arrays[index].array.clone(),
+                    id,
+                    input: input.to_owned(),
+                    vocabulary,
+                }),
+                None => Ok(()),
+            }
+        })
+    }
+
     /// Writes the sets that are used into a folder, once, as workers read them.
     ///
     /// # Errors

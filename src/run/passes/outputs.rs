@@ -206,7 +206,8 @@ impl Comparing {
                 return Ok(Err(failure.clone()));
             }
             let request = job.stored_request(&cell, job.source_tensors(&cell, job.measure().inputs));
-            let request = CellRequest { input_sets: job.input_sets(&cell), ..request };
+            let stored = job.model(&cell).and_then(|model| model.file.as_ref());
+            let request = job.decoding(&cell, stored, CellRequest { input_sets: job.input_sets(&cell), ..request });
             let command = Command::Outputs { path: folder.to_string_lossy().into_owned() };
             let timeout = job.measure().timeout.min(LONGEST);
             if let Err(failure) = run_stored(job, &cell, request, (&folder, command), timeout, runner)? {

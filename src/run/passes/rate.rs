@@ -170,7 +170,7 @@ fn probe(job: &Job, cell: &Cell, rate: f64, run: u32, runner: &mut Runner<'_>) -
     };
     let worker = asked(job, cell, run, load.queries.clone(), runner)?;
     let slot = Slot { served: load.served(job, cell), ..Slot::of(job, cell, RunKind::Rehearsal, run) };
-    Ok(store_run(slot, worker, None, job.batch_size(cell)))
+    Ok(store_run(slot, worker, None, job.items(cell)))
 }
 
 /// The largest rate if a query takes as long under load as it did in a closed loop.

@@ -171,7 +171,7 @@ fn rehearse(
     let plan = RunPlan { outputs, ..warming };
     let worker = runner.run_cell(job, cell, (RunKind::Rehearsal, 0), &plan)?;
     let slot = Slot { position, ..Slot::of(job, cell, RunKind::Rehearsal, 0) };
-    Ok(store_run(slot, worker, None, job.batch_size(cell)))
+    Ok(store_run(slot, worker, None, job.items(cell)))
 }
 
 /// The largest number of iterations that any cell of a group needs (method 1.3); 0 where none ran. Only the first

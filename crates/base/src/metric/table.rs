@@ -42,7 +42,25 @@ metrics! {
         "inferences completed per second between the first and the last counted sample, one stream or, under a load, all callers; gaps count, but not those of a program that takes its samples in slices";
     /// Items per second of one stream.
     pub const ITEMS = ("items_per_s", "items/s", PerSecond, HigherIsBetter, Model, EachRun):
-        "throughput times the batch size";
+        "throughput times the batch size, and the tokens of a language model";
+    /// Prompt and first token.
+    pub const TTFT = ("ttft_ns", "time to first token", Nanoseconds, LowerIsBetter, Model, EachRun):
+        "of a greedy loop: from the beginning to the choice of the first token, median over a run's generations";
+    /// From one token to the next.
+    pub const ITL = ("itl_ns", "inter-token latency", Nanoseconds, LowerIsBetter, Model, EachRun):
+        "of a greedy loop: from the choice of a token to that of the next, median over all such gaps of a run";
+    /// One gap in a hundred is longer.
+    pub const ITL_P99 = ("itl_p99_ns", "inter-token latency p99", Nanoseconds, LowerIsBetter, Model, EachRun):
+        "99th percentile of the same gaps";
+    /// No gap is longer.
+    pub const ITL_LARGEST = ("itl_largest_ns", "largest gap", Nanoseconds, LowerIsBetter, Model, EachRun):
+        "the largest of the same gaps";
+    /// Mean gap of a generation.
+    pub const TPOT = ("tpot_ns", "time per output token", Nanoseconds, LowerIsBetter, Model, EachRun):
+        "of a greedy loop: from the first to the last token, over the tokens but the first; median over a run's generations";
+    /// Of one sequence.
+    pub const OUTPUT_TOKENS = ("output_tokens_per_s", "output tokens/s", PerSecond, HigherIsBetter, Model, EachRun):
+        "of a greedy loop: tokens that one sequence emits over the whole time with its prompt; median over a run's generations; a batch emits as many times more";
     /// The largest rate of queries that keeps the bound.
     pub const LARGEST_RATE = ("largest_rate_per_s", "largest rate", PerSecond, HigherIsBetter, Model, EachRun):
         "largest rate of queries at which the share of late ones is the one that the bound allows; over processes the rate at which their mean share is, with an interval by inverted t tests; of one process the rate at which its own share is";

@@ -2,6 +2,7 @@
 
 use super::MAX_CELLS;
 use crate::Axis;
+use reading::grouped;
 use reading::nearest::list;
 
 /// What is wrong with a matrix.
@@ -52,25 +53,4 @@ impl MatrixError {
 pub fn beyond_limit(what: &str, count: u128, entries: &str) -> Option<String> {
     let limit = u128::from(MAX_CELLS);
     (count > limit).then(|| format!("{what} to {} {entries}; the limit is {}", grouped(count), grouped(limit)))
-}
-
-/// A count with its thousands apart: `10,000,000`.
-pub(crate) fn grouped(count: u128) -> String {
-    let digits = count.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(10_000_000), "10,000,000");
-    }
 }

@@ -119,9 +119,11 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         differing: remarks::differing(manifest, summary),
         across: Vec::new(),
         claims: Vec::new(),
+        decoding: Vec::new(),
     };
     results.across = super::across::across(&results, manifest);
     results.claims = super::claims::claims(&results);
+    results.decoding = super::decoding::decoding(&results);
     results
 }
 

@@ -11,6 +11,7 @@ mod across;
 mod cell;
 mod claim;
 mod claims;
+mod decoding;
 mod format2;
 mod layout;
 mod load;
@@ -54,6 +55,7 @@ pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status, Validity};
 pub use claim::{Claim, Evidence, Kind, Topic};
+pub use decoding::{CallRatio, CallsCompared};
 pub use load::WithoutLevel;
 pub use lookup::{CONFIDENCE, background_load};
 pub use make::{gates, results};
@@ -104,6 +106,9 @@ pub struct Results {
     /// The comparisons that several machines of a merged record made, without their machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub across: Vec<AcrossMachines>,
+    /// What calls of a language model say together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decoding: Vec<CallRatio>,
     /// Where the differences of latencies come from, of comparisons whose cells were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,

@@ -134,14 +134,24 @@ mod tests {
     fn stale_batches_are_not_believed_and_names_have_the_sizes_of_inputs() {
         let named = || Dimension::Named("n".to_owned());
         let graph = GraphProto { input: vec![info("x", &[named(), Dimension::Fixed(3)])], ..Default::default() };
-        let given =
-            ResolvedTensor { name: "x".to_owned(), element: ElementType::Float32, shape: vec![8, 3], integers: None };
+        let given = ResolvedTensor {
+            name: "x".to_owned(),
+            element: ElementType::Float32,
+            shape: vec![8, 3],
+            integers: None,
+            is_counted: false,
+        };
         let trust = Trust::of(&graph, &[given]);
         let shape = [Dimension::Fixed(1), Dimension::Fixed(1), Dimension::Fixed(7), named()];
         assert_eq!(filled(&trust, Value::default(), &shape), Some(vec![None, None, Some(7), Some(8)]));
         let fixed = GraphProto { input: vec![info("x", &[Dimension::Fixed(1)])], ..Default::default() };
-        let given =
-            ResolvedTensor { name: "x".to_owned(), element: ElementType::Float32, shape: vec![1], integers: None };
+        let given = ResolvedTensor {
+            name: "x".to_owned(),
+            element: ElementType::Float32,
+            shape: vec![1],
+            integers: None,
+            is_counted: false,
+        };
         assert_eq!(filled(&Trust::of(&fixed, &[given]), Value::default(), &shape[..1]), Some(vec![Some(1)]));
     }
 }

@@ -106,7 +106,13 @@ mod tests {
     }
 
     fn given(name: &str, shape: &[u64]) -> ResolvedTensor {
-        ResolvedTensor { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec(), integers: None }
+        ResolvedTensor {
+            name: name.to_owned(),
+            element: ElementType::Float32,
+            shape: shape.to_vec(),
+            integers: None,
+            is_counted: false,
+        }
     }
 
     #[track_caller]

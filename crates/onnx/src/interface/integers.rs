@@ -355,7 +355,7 @@ mod tests {
     fn ranges_of(model: &ModelProto, inputs: &str) -> String {
         let resolved = |tensor: crate::TensorType| {
             let shape = tensor.dimensions().iter().map(|size| size.to_string().parse().unwrap()).collect();
-            ResolvedTensor { name: tensor.name, element: tensor.element, shape, integers: None }
+            ResolvedTensor { name: tensor.name, element: tensor.element, shape, integers: None, is_counted: false }
         };
         let mut inputs: Vec<ResolvedTensor> = tensors(inputs).into_iter().map(resolved).collect();
         match choose(model, &mut inputs, |_| true) {

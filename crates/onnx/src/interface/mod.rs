@@ -1,7 +1,7 @@
 //! What a model can be fed: shapes that its file and its weights allow, and integers that its nodes can take.
 //!
-//! Input: a model's signature, its graph where that can be read, and an input point of the spec. Output: a [`Resolved`],
-//! or the [`ShapeError`] that makes the cell impossible. Deliberately absent: the rules by which sizes are given
+//! Input: a model's signature, its graph where that can be read, and an input point of the spec, or a call of a decoder.
+//! Output: a [`Resolved`], or the [`ShapeError`] that makes the cell impossible. Deliberately absent: the rules by which sizes are given
 //! (`resolve`), and running the model.
 
 mod integers;
@@ -10,7 +10,8 @@ mod sizes;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::batch::Asked;
+use super::batch::{Asked, BatchChoice};
+use super::decoder::{Call, Declared, Decoder, DecoderError, Role, recognise};
 use super::file::load_graph;
 use super::proto::ModelProto;
 use super::resolve::{Resolved, resolve_guessing, usual_size};
@@ -23,34 +24,77 @@ pub struct Interface {
     signature: Signature,
     /// Its graph without the content of weights; `None` where it cannot be read, so that less is known.
     graph: Option<Arc<ModelProto>>,
+    /// What it is as a language model, or why it cannot be called as one; `None` where it is none.
+    decoder: Option<Result<Arc<Decoder>, DecoderError>>,
 }
 
 impl From<Signature> for Interface {
     fn from(signature: Signature) -> Self {
-        Interface { signature, graph: None }
+        Interface::of_signature(signature)
     }
 }
 
 impl Interface {
     /// Of the model at `path`, whose header was read.
     pub fn read(path: &Path, signature: &Signature) -> Self {
-        Interface { signature: signature.clone(), graph: load_graph(path).ok().map(Arc::new) }
+        Interface::with(signature.clone(), load_graph(path).ok(), Declared::beside(path))
     }
 
     /// Of a model without a file, which takes any sizes.
     pub fn of_signature(signature: Signature) -> Self {
-        Interface { signature, graph: None }
+        Interface::with(signature, None, Ok(None))
     }
 
     /// Of a model in memory.
     #[cfg(test)]
     pub(crate) fn of(model: ModelProto, signature: Signature) -> Self {
-        Interface { signature, graph: Some(Arc::new(model)) }
+        Interface::with(signature, Some(model), Ok(None))
     }
 
-    /// What the file says.
+    fn with(signature: Signature, graph: Option<ModelProto>, declared: Result<Option<Declared>, DecoderError>) -> Self {
+        let decoder = recognise(&signature, graph.as_ref(), declared);
+        let settled = decoder.as_ref().and_then(|decoder| Some(decoder.as_ref().ok()?.settled(&signature)));
+        Interface {
+            signature: settled.unwrap_or(signature),
+            graph: graph.map(Arc::new),
+            decoder: decoder.map(|decoder| decoder.map(Arc::new)),
+        }
+    }
+
+    /// What the file says, and what follows from weights, attributes and a configuration beside it.
     pub fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// What it is as a language model with a cache; `None` where it is none.
+    ///
+    /// # Errors
+    ///
+    /// It looks like one and cannot be called.
+    pub fn decoder(&self) -> Option<Result<&Arc<Decoder>, &DecoderError>> {
+        self.decoder.as_ref().map(Result::as_ref)
+    }
+
+    /// The shape of every input in a call of a decoder whose cache holds what the context needs and no more.
+    ///
+    /// # Errors
+    ///
+    /// A model that is no decoder, and a call that it cannot take.
+    pub fn resolve_call(&self, call: &Call) -> Result<Resolved, ShapeError> {
+        let decoder =
+            self.decoder().ok_or(ShapeError::NoDecoder)?.map_err(|problem| ShapeError::Decoder(problem.clone()))?;
+        let mut tensors = decoder.shapes(call, call.context).map_err(ShapeError::Decoder)?;
+        let is_ids = |name: &str| decoder.inputs.iter().any(|input| input.name == name && input.role == Role::Ids);
+        if let Some(graph) = self.graph.as_deref() {
+            // The rows of the table of words, which may be less than there are scores.
+            let mut drawn = tensors.clone();
+            integers::choose(graph, &mut drawn, is_ids)?;
+            for (tensor, drawn) in tensors.iter_mut().zip(drawn).filter(|(tensor, _)| is_ids(&tensor.name)) {
+                let rows = drawn.integers.map_or(i64::MAX, |rows| rows.end);
+                tensor.integers = Some(0..tensor.integers.as_ref().map_or(rows, |known| known.end.min(rows)));
+            }
+        }
+        Ok(Resolved { tensors, batch: Some(BatchChoice::Leading), batch_size: Some(call.batch) })
     }
 
     /// Decides the shape of every input, and what the integers of those that are filled at random are drawn from.

@@ -28,7 +28,7 @@ fn facts(reader: &Reader<'_>, cell: &Cell) -> Vec<Fact> {
     let memory_title = memory.map_or_else(String::new, |metric| short_title(MetricReference::of(metric)));
     let file = cell.estimate(&MODEL_SIZE).map(|size| format::bytes(size.value as u64));
     let facts = [
-        ("items/s", measured(cell, &ITEMS)),
+        (reader.items(), measured(cell, &ITEMS)),
         ("accuracy", outputs::cost(reader, cell)),
         (memory_title.as_str(), memory.and_then(|metric| measured(cell, metric))),
         ("file", file),

@@ -235,7 +235,8 @@ impl Shown<'_, '_> {
             None if metric == MetricReference::LATENCY => "latency".to_owned(),
             None if is_latency => metric.statistic.name().to_owned(),
             None if metric.metric.name == MODEL_SIZE.name => "file".to_owned(),
-            None if [ITEMS.name, THROUGHPUT.name].contains(&metric.metric.name) => format!("mean {}", metric.title()),
+            None if metric.metric.name == ITEMS.name => format!("mean {}", self.reader.items()),
+            None if metric.metric.name == THROUGHPUT.name => format!("mean {}", metric.title()),
             None => load::title(self.reader, metric),
         };
         let heading = match &score {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use base::metric::{CPU_TIME, ITEMS, MetricReference};
 use base::wording::distinct;
 use experiment::Axis;
@@ -66,6 +68,21 @@ impl<'a> Reader<'a> {
     /// Whether the cells that are to be run differ on an axis; else its names say nothing.
     pub(crate) fn has_several(&self, axis: Axis) -> bool {
         self.differing.contains(&axis)
+    }
+
+    /// What items are called by the second: tokens where every cell is a call of a decoder.
+    pub(crate) fn items(&self) -> &'static str {
+        let mut rows = self.inputs().peekable();
+        if rows.peek().is_some() && rows.all(|row| row["decode"] == true) { "tokens/s" } else { ITEMS.title }
+    }
+
+    /// What is stored about the input of a cell.
+    pub(crate) fn input(&self, cell: &Cell) -> Option<&'a Value> {
+        self.inputs().find(|row| row["name"] == *cell.names.input())
+    }
+
+    fn inputs(&self) -> impl Iterator<Item = &'a Value> {
+        self.results.provenance.frame.get("inputs").and_then(Value::as_array).into_iter().flatten()
     }
 
     /// Whether names show an axis.

@@ -282,7 +282,8 @@ impl<'a> Said<'a> {
         let is_asked = self.names.ranking.evidence.first()?.metric == MetricReference::of(&ITEMS);
         let found = self.names.reader.cell(cell).filter(|_| is_asked)?;
         self.names.cells.iter().any(|other| other.batch != found.batch).then_some(())?;
-        let rate = format::at_least(ITEMS.unit, &found.estimate(&ITEMS)?, 3).replace("/s", " items/s");
+        let rate = format::at_least(ITEMS.unit, &found.estimate(&ITEMS)?, 3)
+            .replace("/s", &format!(" {}", self.names.reader.items()));
         let threads = match found.threads {
             _ if !found.is_on_cpu() => String::new(),
             1 => " with one thread".to_owned(),

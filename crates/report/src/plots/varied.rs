@@ -11,7 +11,7 @@ use crate::page::Reader;
 use crate::page::load::{knees, largest_rate};
 use base::metric::{ITEMS, LARGEST_RATE, LATENCY, MetricReference, Statistic, Unit};
 use base::wording::{distinct, list};
-use experiment::{Axis as PlanAxis, LatencyBound, Load};
+use experiment::{AT, Axis as PlanAxis, BATCH, GENERATE, LatencyBound, Load, PROMPT, VERIFY};
 use judge::results::Cell;
 use onnx::batch_among;
 
@@ -30,10 +30,11 @@ struct Varied {
     caption: &'static str,
     /// Fewer places on a line are read in the table.
     fewest: usize,
-    point: fn(&Cell, &Dimensions) -> Option<Point>,
+    /// Takes out of the sizes what the figure goes across.
+    point: fn(&Cell, &mut Dimensions) -> Option<Point>,
 }
 
-const VARIED: [Varied; 3] = [
+const VARIED: [Varied; 4] = [
     Varied {
         title: |_| "Throughput over batch size".to_owned(),
         stem: "throughput",
@@ -44,6 +45,20 @@ const VARIED: [Varied; 3] = [
             // Other shapes and values than the batch are another question.
             let batch = input.batch.filter(|_| !input.has_shapes && cell.load.is_none())?;
             Some(Point { across: batch as f64, up: cell.estimate(&ITEMS)?, is_least: false, clients: None })
+        },
+    },
+    Varied {
+        title: |_| "Latency of a step over the context".to_owned(),
+        stem: "context",
+        axes: Axes { across: "positions in the cache", unit: Unit::Nanoseconds },
+        caption: "Median latency of a step of one token, with 95 % intervals over runs.",
+        fewest: 3,
+        point: |cell, input| {
+            let is_step = [PROMPT, VERIFY, GENERATE].iter().all(|key| !input.other_sizes.contains_key(*key));
+            let across = input.other_sizes.remove(AT).filter(|_| is_step && input.is_call && cell.load.is_none())?;
+            input.other_sizes.extend(input.batch.map(|batch| (BATCH.to_owned(), batch)));
+            let up = cell.estimate(&LATENCY)?;
+            Some(Point { across: across as f64, up, is_least: false, clients: None })
         },
     },
     Varied {
@@ -152,8 +167,8 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
     let mut figures: Vec<(String, Vec<Gathered<'_>>)> = Vec::new();
     let (knees, best) = (knees(reader), reader.best());
     for cell in &reader.results.cells {
-        let input = Dimensions::of(reader, cell);
-        let Some(point) = (varied.point)(cell, &input) else { continue };
+        let mut input = Dimensions::of(reader, cell);
+        let Some(point) = (varied.point)(cell, &mut input) else { continue };
         let (shared, name) = names(reader, cell, &input);
         let index = figures.iter().position(|(known, _)| *known == shared).unwrap_or_else(|| {
             figures.push((shared, Vec::new()));
@@ -217,18 +232,20 @@ struct Dimensions {
     batch: Option<u64>,
     other_sizes: BTreeMap<String, u64>,
     has_shapes: bool,
+    /// They say a call of a decoder.
+    is_call: bool,
 }
 
 impl Dimensions {
     fn of(reader: &Reader<'_>, cell: &Cell) -> Self {
-        let rows = reader.results.provenance.frame.get("inputs").and_then(|inputs| inputs.as_array());
-        let row = rows.into_iter().flatten().find(|row| row["name"] == cell.names.input());
+        let row = reader.input(cell);
         let sizes = row.and_then(|row| row["dimensions"].as_object()).into_iter().flatten();
         let mut other_sizes: BTreeMap<String, u64> =
             sizes.filter_map(|(name, size)| Some((name.clone(), size.as_u64()?))).collect();
         let has_shapes = row.and_then(|row| row["shapes"].as_object()).is_some_and(|shapes| !shapes.is_empty());
         let batch = batch_among(other_sizes.keys().map(String::as_str)).map(str::to_owned);
-        Dimensions { batch: batch.and_then(|batch| other_sizes.remove(&batch)), other_sizes, has_shapes }
+        let is_call = row.is_some_and(|row| row["decode"] == true);
+        Dimensions { batch: batch.and_then(|batch| other_sizes.remove(&batch)), other_sizes, has_shapes, is_call }
     }
 }
 

@@ -16,7 +16,7 @@ use reading::yaml::scalar;
 
 /// What stands for the size of a dimension, ranges written out.
 #[derive(Clone, Copy, Debug)]
-enum Size {
+pub(super) enum Size {
     Known(u64),
     Searched(BatchSearch),
 }
@@ -140,7 +140,12 @@ fn short_labels<'a>(dimensions: impl Iterator<Item = &'a str>) -> Vec<(&'a str, 
 }
 
 /// The sizes of a dimension, ranges written out; none where one of them is wrong.
-fn read_sizes(name: &str, entries: &OneOrMany<SizeEntry>, place: &DocumentPath, check: &mut Check<'_>) -> Vec<Size> {
+pub(super) fn read_sizes(
+    name: &str,
+    entries: &OneOrMany<SizeEntry>,
+    place: &DocumentPath,
+    check: &mut Check<'_>,
+) -> Vec<Size> {
     let mut seen = std::collections::HashSet::new();
     let (mut sizes, mut is_complete) = (Vec::new(), true);
     for (place, entry) in entries.places(place) {
@@ -226,6 +231,7 @@ fn read_entries(
             tensors,
             file,
             search: None,
+            decode: false,
             load: None,
         });
         names.push((place, entry.name.0.clone()));
@@ -275,7 +281,7 @@ fn fill(form: &FillForm, place: &DocumentPath, check: &mut Check<'_>) -> Values 
 const ENDINGS: [&str; 2] = ["npz", "npy"];
 
 /// A file with arrays, and what is in it.
-fn file(text: &str, place: &DocumentPath, folder: &Path, check: &mut Check<'_>) -> Option<InputFile> {
+pub(super) fn file(text: &str, place: &DocumentPath, folder: &Path, check: &mut Check<'_>) -> Option<InputFile> {
     let path = dataset::file(text, &ENDINGS, place, folder, check)?;
     if check.depth == Depth::Names {
         return Some(InputFile { path, sha256: String::new() });

@@ -10,6 +10,7 @@ mod commands;
 mod compare;
 mod conversion;
 mod dataset;
+mod decode;
 mod design;
 pub(super) mod devices;
 mod fidelity;
@@ -101,8 +102,10 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         true => commands::expand(form, folder, check),
         false => models::expand(form, folder, kind, check),
     };
-    let mut inputs =
-        inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check);
+    let mut inputs = match &form.decode {
+        Some(calls) => decode::expand(calls, &DocumentPath::top("decode"), form.inputs.is_some(), folder, check),
+        None => inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check),
+    };
     load::multiply(&mut inputs.values, &load, check);
     models
         .values
@@ -111,6 +114,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         .for_each(|own| load::multiply(own, &load, check));
     let mut runtimes = runtimes::expand(form, folder, kind, check);
     let mut variants = variants::expand(form, &models, &runtimes, kind, check);
+    decode::check_others(form, check);
     programs::assign(&mut variants, &mut runtimes, check);
     variant_names::note_equals(&models, &variants, check);
     models::check_files(form, &models, &variants, check);

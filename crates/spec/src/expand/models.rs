@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::{Axis, BackendKind, dataset, inputs};
+use super::{Axis, BackendKind, dataset, decode, inputs};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
@@ -13,6 +13,7 @@ use base::name::{fitting_name, fitting_or, is_name, names_of_files};
 use experiment::is_glob;
 use experiment::{Combine, Model, Network, Precision, PythonModel, Source, Variant, ZOO};
 use files::digest;
+use onnx::decoder::name_by_folder;
 use onnx::zoo::{self, Settings};
 use onnx::{Dimension, ElementType, TensorType};
 use reading::nearest::suggestion;
@@ -193,7 +194,8 @@ fn from_path(
             check.error(path_place, problem.message, problem.hint);
             continue;
         }
-        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = name_by_folder(&path).or(stem).unwrap_or_default();
         let model = Model::new(name, Some(path));
         found.push(Found { place: place.clone(), written, is_named_by_file: true, model });
     }
@@ -240,8 +242,13 @@ fn from_form(
         return Vec::new();
     }
     let dataset = form.dataset.as_ref().and_then(|form| dataset::expand(form, &place.key("dataset"), folder, check));
-    let points = form.inputs.as_ref();
-    let points = points.map(|own| inputs::expand(Some(own), combine, &place.key("inputs"), folder, check).values);
+    let points = match &form.decode {
+        Some(calls) => Some(decode::expand(calls, &place.key("decode"), form.inputs.is_some(), folder, check).values),
+        None => {
+            let own = form.inputs.as_ref();
+            own.map(|own| inputs::expand(Some(own), combine, &place.key("inputs"), folder, check).values)
+        }
+    };
     for one in &mut found {
         if let Some(name) = &form.name {
             one.model.name = name.0.clone();

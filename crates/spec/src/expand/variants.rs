@@ -250,6 +250,10 @@ fn combinations(start: Variant, form: &VariantForm, combine: Combine) -> Vec<Var
             Execution::Parallel => "parallel".to_owned(),
         }
     });
+    variants = vary(variants, combine, &form.cache, |variant, cache| {
+        variant.cache = Some(*cache);
+        cache.name().to_owned()
+    });
     variants.into_iter().map(|(variant, _)| variant).collect()
 }
 
@@ -301,14 +305,15 @@ fn write_out(
 }
 
 /// How many values each list has.
-fn lengths(form: &VariantForm) -> [u128; 4] {
+fn lengths(form: &VariantForm) -> [u128; 5] {
     let threads = form.threads.as_ref().map_or(&[][..], OneOrMany::as_slice);
     let of_entry = |entry: &ThreadsEntry| match entry {
         ThreadsEntry::Range(range) => range.count().unwrap_or(0),
         ThreadsEntry::Intra(_) | ThreadsEntry::Form(_) => 1,
     };
     let threads = if form.threads.is_some() { threads.iter().map(of_entry).sum() } else { 1_u128 };
-    [length(&form.precision), threads, length(&form.graph_optimization), length(&form.execution)]
+    let (graph, execution) = (length(&form.graph_optimization), length(&form.execution));
+    [length(&form.precision), threads, graph, execution, length(&form.cache)]
 }
 
 fn length<T>(list: &Option<OneOrMany<T>>) -> u128 {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::dataset::DatasetForm;
+use super::decode::DecodeForm;
 use super::range::RangeForm;
 use super::scalar::{
     DimensionSize, DimensionText, ElementText, LARGEST_DIMENSION, Name, Setting, Sha256Text, VARIABLE_PATTERN,
@@ -15,8 +16,8 @@ use super::scalar::{
 use super::shorthand::{OneOrMany, Ordered, described};
 use super::values::ValuesForm;
 use experiment::{
-    BatchSearch, CALIBRATION_ITEMS, CacheForm, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, MOST_THREADS,
-    MockVariant, Network, Package, Precision, Quantization, Threads,
+    BatchSearch, CALIBRATION_ITEMS, CacheForm, CacheKind, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io,
+    MOST_THREADS, MockVariant, Network, Package, Precision, Quantization, Threads,
 };
 
 /// An entry of `models`.
@@ -64,6 +65,8 @@ pub(crate) struct ModelForm {
     pub(crate) sha256: Option<Sha256Text>,
     /// This model's own inputs, in place of the experiment's.
     pub(crate) inputs: Option<Inputs>,
+    /// In place of them, the calls of this model as a language model.
+    pub(crate) decode: Option<DecodeForm>,
     /// Your own files for variants, in place of a conversion, by variant or precision: `{ int8: models/mine-int8.onnx }`.
     pub(crate) files: Ordered<String>,
     /// This model's own data, in place of the experiment's.
@@ -249,6 +252,8 @@ pub(crate) struct VariantForm {
     /// Whether operators run one after the other or in parallel, which needs inter-op threads. Default: `parallel` with
     /// more than one inter-op thread.
     pub(crate) execution: Option<OneOrMany<Execution>>,
+    /// How the cache of keys and values goes from one call of a decoder to the next. Default: as its file is made for.
+    pub(crate) cache: Option<OneOrMany<CacheKind>>,
     /// Session entries by ONNX Runtime's own names, such as `session.intra_op.allow_spinning`.
     pub(crate) session: Ordered<Setting>,
     /// Options of providers, by device (`cpu`, `cuda`) and by ONNX Runtime's own names. That of `cpu` is `use_arena`, `1` unless set.

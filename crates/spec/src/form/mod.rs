@@ -7,6 +7,7 @@
 mod axes;
 mod command;
 mod dataset;
+mod decode;
 mod judge;
 mod load;
 mod measure;
@@ -30,6 +31,7 @@ pub(super) use axes::{
 };
 pub(super) use command::{CommandEntry, CommandForm};
 pub(super) use dataset::DatasetForm;
+pub(super) use decode::{CountEntry, DecodeForm};
 pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
 };
@@ -77,6 +79,9 @@ pub(super) struct ExperimentForm {
     /// The inputs of the models: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
     /// point named `default` that sets nothing.
     pub(super) inputs: Option<Inputs>,
+    /// In place of `inputs`, for language models with a cache of keys and values: prompts, steps of one token, and several
+    /// tokens at once, each a cell of its own.
+    pub(super) decode: Option<DecodeForm>,
     /// How the models are run: a precision, or an entry with settings.
     pub(super) variants: OneOrMany<VariantEntry>,
     /// Where, and through which provider: `cpu`, `cuda` (short for `cuda:0`), `tensorrt:1` ... ONNX Runtime's own names
@@ -150,6 +155,7 @@ impl Default for ExperimentForm {
             paths: OneOrMany::Many(Vec::new()),
             stdout: None,
             inputs: None,
+            decode: None,
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
             devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),
             plugins: Ordered::default(),

@@ -7,6 +7,7 @@
 mod command;
 mod execution;
 pub mod failure;
+mod greedy;
 pub mod inputs;
 mod kind;
 pub mod mock;
@@ -24,7 +25,7 @@ pub(crate) use mock::MockRequest;
 pub use onnxruntime::OnnxruntimeRequest;
 pub use program::ProgramRequest;
 pub(super) use program::write_inputs;
-pub use request::{CellRequest, TensorRequest};
+pub use request::{CellRequest, DecodeRequest, TensorRequest};
 
 use std::path::Path;
 

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{BackendRequest, MockRequest};
 use base::metric::OwnMetric;
-use experiment::{Mock, Values};
+use experiment::{CacheKind, Mock, Values};
 use onnx::ElementType;
+use onnx::decoder::{Call, Decoder};
 
 /// One cell, as the parent asks for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +43,9 @@ pub struct CellRequest {
     /// They all call one session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares_session: bool,
+    /// The call of a decoder, whose caches are none of the tensors above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode: Option<DecodeRequest>,
     /// Metrics of the specification that may be reported, by their names and in their units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<OwnMetric>,
@@ -62,6 +66,7 @@ impl CellRequest {
             profiled: false,
             callers: 1,
             shares_session: false,
+            decode: None,
             metrics: Vec::new(),
         }
     }
@@ -87,6 +92,25 @@ fn single_caller() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_one(callers: &u32) -> bool {
     *callers == 1
+}
+
+/// One call of a decoder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DecodeRequest {
+    /// What each input of the file is.
+    pub decoder: Decoder,
+    /// How many tokens are fed behind how many.
+    pub call: Call,
+    /// How the cache goes from one call to the next.
+    pub cache: CacheKind,
+    /// Positions of a cache that is allocated once.
+    pub positions: u64,
+    /// Where the filled cache is kept: the first worker that needs it writes it.
+    pub state: PathBuf,
+    /// One seed for the tokens of each sequence that the cache holds.
+    pub seeds: Vec<u64>,
+    /// Ids are less than this.
+    pub vocabulary: i64,
 }
 
 /// One input tensor.

@@ -152,7 +152,8 @@ mod tests {
     fn cost(subject: &Subject) -> onnx::cost::Cost {
         assert!(onnx::check_graph(&subject.model).is_ok());
         let (element, shape) = subject.input.clone();
-        let tensors = [onnx::ResolvedTensor { name: "a".to_owned(), element, shape, integers: None }];
+        let tensors =
+            [onnx::ResolvedTensor { name: "a".to_owned(), element, shape, integers: None, is_counted: false }];
         onnx::cost::cost(&subject.model, &onnx::infer::infer(&subject.model, &tensors))
     }
 

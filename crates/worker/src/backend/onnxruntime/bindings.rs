@@ -12,9 +12,13 @@ use crate::backend::{Failure, FailureKind, TensorRequest};
 use experiment::Device;
 
 /// Every input of the model must be among the tensors: what is not bound would be an error at the first call.
-pub(super) fn check_inputs(session: &Session, tensors: &[TensorRequest]) -> Result<(), Failure> {
+pub(super) fn check_inputs(
+    session: &Session,
+    tensors: &[TensorRequest],
+    is_cache: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
     for input in session.inputs() {
-        if !tensors.iter().any(|tensor| tensor.name == input.name()) {
+        if !is_cache(input.name()) && !tensors.iter().any(|tensor| tensor.name == input.name()) {
             let text = format!("the model needs an input `{}` that its file does not declare", input.name());
             return Err(Failure::new(FailureKind::Shape, text));
         }
@@ -23,18 +27,20 @@ pub(super) fn check_inputs(session: &Session, tensors: &[TensorRequest]) -> Resu
 }
 
 /// Outputs of these shapes, in memory of the device or, without one, of the host; none where one is not read, or its
-/// shape is not known or is another than the model declares, which ONNX Runtime would refuse to be bound to.
+/// shape is not known or is another than the model declares, which ONNX Runtime would refuse to be bound to. Caches of a
+/// decoder are not among them.
 pub(super) fn allocate_outputs(
     session: &Session,
     shapes: &BTreeMap<String, Vec<u64>>,
     device: Option<&Device>,
+    is_read: impl Fn(&str) -> bool,
 ) -> Result<Vec<(String, DynTensor)>, Failure> {
     let allocator = match device {
         Some(device) => on_device(session, device)?,
         None => Allocator::default(),
     };
     let mut outputs = Vec::with_capacity(shapes.len());
-    for output in session.outputs() {
+    for output in session.outputs().iter().filter(|output| is_read(output.name())) {
         let (Some(shape), ValueType::Tensor { ty, shape: declared, .. }) = (shapes.get(output.name()), output.dtype())
         else {
             return Ok(Vec::new());
@@ -52,7 +58,7 @@ pub(super) fn allocate_outputs(
 }
 
 /// Memory of the device.
-fn on_device(session: &Session, device: &Device) -> Result<Allocator, Failure> {
+pub(super) fn on_device(session: &Session, device: &Device) -> Result<Allocator, Failure> {
     let index = device.index.unwrap_or(0) as i32;
     let memory = MemoryInfo::new(AllocationDevice::CUDA, index, AllocatorType::Device, MemoryType::Default);
     memory.and_then(|memory| Allocator::new(session, memory)).map_err(|error| run_failure(&error))

@@ -10,9 +10,11 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags, is_culib_present};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
+use super::OnnxruntimeRequest;
 use super::stream::{Costs, Stream};
 use crate::backend::failure::classify;
 use crate::backend::{Failure, FailureKind};
+use experiment::{Boundary, Completion, Provider};
 use statistics::quantile::median;
 
 /// A stream of perfrun's own, which is not the null stream: ONNX Runtime takes that for none.
@@ -144,6 +146,15 @@ impl Stream for CudaTimeline {
         Ok(values)
     }
 
+    fn write(&self, address: *const c_void, bytes: &[u8]) -> Result<(), Failure> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.drain()?;
+        // SAFETY: the address is that of a tensor of at least so many bytes on this device, which nothing uses meanwhile.
+        unsafe { result::memcpy_htod_sync(address as CUdeviceptr, bytes) }.map_err(failure)
+    }
+
     fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<Costs, Failure> {
         let most = inputs.iter().chain(outputs).copied().max().unwrap_or(0).max(1);
         /// Not write-combined, which the host reads slowly.
@@ -192,6 +203,20 @@ impl Stream for CudaTimeline {
         }
         self.drain()
     }
+}
+
+/// The stream of a device whose provider takes one, after its libraries; none where copies are within the clock, which end
+/// with the call.
+pub(super) fn open_stream(settings: &OnnxruntimeRequest) -> Result<Option<Box<dyn Stream>>, Failure> {
+    let has_stream = Provider::of(&settings.device).is_some_and(|provider| provider.completion == Completion::Stream);
+    if !has_stream {
+        return Ok(None);
+    }
+    open_libraries(&settings.cuda)?;
+    if settings.boundary == Boundary::Host {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(CudaTimeline::open(settings.device.index.unwrap_or(0))?)))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::ffi::CStr;
 
+use super::OnnxruntimeRequest;
 use crate::backend::failure::classify;
 use crate::backend::{Failure, FailureKind};
 
@@ -31,4 +32,13 @@ pub(super) fn provider_failure(error: ort::Error) -> Failure {
 pub(super) fn run_failure(error: &ort::Error) -> Failure {
     let message = error.to_string();
     Failure::new(classify(&message, FailureKind::Operator), message)
+}
+
+/// A provider that replays what it recorded writes into the memory of the call that it recorded.
+pub(super) fn without_value(output: &str, settings: &OnnxruntimeRequest) -> Failure {
+    let options: Vec<String> =
+        settings.provider_options.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let with = if options.is_empty() { String::new() } else { format!(", with {}", options.join(", ")) };
+    let device = settings.device.label();
+    Failure::new(FailureKind::Output, format!("{device} returned no value for output `{output}`{with}"))
 }

@@ -5,9 +5,12 @@
 //! name, the CPU's too, and fail loudly; where each node went is read back.
 
 mod bindings;
+mod cache_buffers;
+mod caches;
 mod cuda;
 mod engines;
 mod failures;
+mod generation;
 mod host_call;
 mod placement;
 mod profile;

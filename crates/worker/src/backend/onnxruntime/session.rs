@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "the timed call is the C API's")]
 
 mod another;
+mod decode;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,31 +12,33 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ort::AsPointer;
-use ort::memory::Allocator;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{IoBinding, RunOptions, Session};
 use ort::value::{DynTensor, DynValue, Outlet, ValueType};
 
 use super::OnnxruntimeRequest;
 use super::bindings::{allocate_outputs, check_inputs, leave_outputs_to_runtime};
-use super::cuda::{self, CudaTimeline};
+use super::caches::Caches;
+use super::cuda::open_stream;
 use super::engines;
-use super::failures::{provider_failure, run_failure, strip, take_status};
-use super::host_call::HostCall;
+use super::failures::{provider_failure, run_failure, strip, take_status, without_value};
+use super::generation::Generation;
+use super::host_call::{HostCall, Taker};
 use super::placement::{Assigned, library_version, refuse_fallback};
 use super::profile;
 use super::provider::{register, register_plugin};
 use super::replay::{self, Outputs, Replay};
 use super::stream::{Stream, timed};
-use super::tensors::{arrays_of, bytes_of, copy_in, copy_out, input_value};
+use super::tensors::{arrays_of, bytes_of, copy_in, copy_out, input_pool};
 use super::trace;
 use crate::backend::failure::classify;
 use crate::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::backend::trace::Trace;
 use crate::backend::{
-    Backend, Caller, CellRequest, Failure, FailureKind, Phase, Placement, StreamCosts, TensorRequest, TimeShares,
+    Backend, Caller, CellRequest, DecodeRequest, Failure, FailureKind, Phase, Placement, StreamCosts, TensorRequest,
+    TimeShares,
 };
-use experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
+use experiment::{Boundary, CacheKind, Execution, GraphOptimization};
 use files::array::Array;
 use files::scratch::Scratch;
 use reading::plain_file;
@@ -52,6 +55,10 @@ pub struct OnnxRuntime {
     /// include them.
     pool: Vec<Vec<DynTensor>>,
     wanted_outputs: Option<BTreeMap<String, Vec<u64>>>,
+    /// Of a decoder.
+    decode: Option<DecodeRequest>,
+    caches: Option<Caches>,
+    generation: Option<Generation>,
     session: Option<Arc<Session>>,
     /// Outputs allocated beforehand, shared by all bindings; empty if their shapes vary.
     outputs: Vec<(String, DynTensor)>,
@@ -89,8 +96,12 @@ impl OnnxRuntime {
         if let Some(plugin) = &settings.plugin {
             register_plugin(&environment, &settings.device, plugin)?;
         }
-        let stream = open_stream(settings)?;
-        let sets = sets_within_limit(&request.tensors, request.input_sets)?;
+        // What is copied to the host after every call is timed there.
+        let is_copied = request.decode.as_ref().is_some_and(|decode| decode.cache == CacheKind::Copied);
+        let stream = if is_copied { None } else { open_stream(settings)? };
+        // What an encoder has made is in the caches too, so that there is one.
+        let has_encoder = request.decode.as_ref().is_some_and(|decode| decode.decoder.has_encoder());
+        let sets = sets_within_limit(&request.tensors, if has_encoder { 1 } else { request.input_sets })?;
         let (pool, input_pool_bytes) = input_pool(&request.tensors, sets)?;
         Ok(OnnxRuntime {
             environment,
@@ -100,6 +111,9 @@ impl OnnxRuntime {
             tensors: request.tensors.clone(),
             pool,
             wanted_outputs: request.outputs.clone(),
+            decode: request.decode.clone(),
+            caches: None,
+            generation: None,
             session: None,
             outputs: Vec::new(),
             bindings: Vec::new(),
@@ -193,10 +207,16 @@ impl Backend for OnnxRuntime {
 
     fn bind(&mut self) -> Result<(), Failure> {
         let session = self.session()?;
-        check_inputs(session, &self.tensors)?;
+        check_inputs(session, &self.tensors, |name| self.is_cache(name))?;
         let device = self.stream.is_some().then_some(&self.settings.device);
+        if let Some(generation) = self.new_generation(session)? {
+            self.options = vec![Replay::NotAsked.options(0)?];
+            self.generation = Some(generation);
+            return Ok(());
+        }
+        let mut caches = self.fill_caches(session)?;
         let mut outputs = match &self.wanted_outputs {
-            Some(shapes) => allocate_outputs(session, shapes, device)?,
+            Some(shapes) => allocate_outputs(session, shapes, device, |name| !self.is_cache(name))?,
             None => Vec::new(),
         };
         let known = match (outputs.is_empty(), &self.wanted_outputs) {
@@ -207,17 +227,22 @@ impl Backend for OnnxRuntime {
             (true, Some(_)) => Outputs::Vary,
         };
         let replay = Replay::of(&self.settings, known)?;
-        // The first inference is one without a graph, whatever comes then.
-        let options = self.options(replay.without())?;
         // A binding keeps what the runtime allocated, and refuses it at the next call where the model declares another
         // shape than it makes.
-        if self.settings.boundary == Boundary::Host || (outputs.is_empty() && self.settings.device.is_cpu()) {
-            let names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
-            self.host_call = Some(HostCall::new(session, &names, &self.pool, &mut outputs)?);
-            self.options = options;
-            self.outputs = outputs;
+        let is_unknown = outputs.is_empty() && (self.settings.device.is_cpu() || self.decode.is_some());
+        let is_copied = caches.as_ref().is_some_and(Caches::is_copied);
+        if self.settings.boundary == Boundary::Host || is_unknown || is_copied {
+            let outputs = if self.decode.is_some() { &mut Vec::new() } else { &mut outputs };
+            let call = self.host_call(session, caches.as_ref(), outputs)?;
+            // Whoever reads outputs on the host has to wait for them.
+            self.options = (0..self.pool.len()).map(|set| replay.without().options(set)).collect::<Result<_, _>>()?;
+            self.host_call = Some(call);
+            self.outputs = std::mem::take(outputs);
+            self.caches = caches;
             return Ok(());
         }
+        // The first inference is one without a graph, whatever comes then.
+        let options = self.options(replay.without())?;
         let mut bindings = Vec::with_capacity(self.pool.len());
         for values in &self.pool {
             let mut binding = session.create_binding().map_err(|error| run_failure(&error))?;
@@ -227,12 +252,16 @@ impl Backend for OnnxRuntime {
             for (name, value) in &mut outputs {
                 binding.bind_output(name.as_str(), value).map_err(|error| run_failure(&error))?;
             }
+            if let (Some(caches), Some(decode)) = (&mut caches, &self.decode) {
+                caches.bind(&mut binding, &decode.decoder.inputs)?;
+            }
             if outputs.is_empty() {
                 leave_outputs_to_runtime(&mut binding, session.outputs().iter().map(|output| output.name()))?;
             }
             bindings.push(binding);
         }
         self.host_call = None;
+        self.caches = caches;
         self.options = options;
         self.replay = replay;
         self.outputs = outputs;
@@ -242,6 +271,8 @@ impl Backend for OnnxRuntime {
 
     fn outputs_are(&mut self, shapes: Option<&BTreeMap<String, Vec<u64>>>) -> Result<(), Failure> {
         match shapes {
+            // All that a loop needs is known.
+            Some(_) if self.generation.is_some() => Ok(()),
             Some(shapes) => {
                 self.wanted_outputs = Some(shapes.clone());
                 self.bind()
@@ -259,6 +290,9 @@ impl Backend for OnnxRuntime {
     }
 
     fn begin(&mut self, phase: Phase) -> Result<(), Failure> {
+        if let Some(generation) = &mut self.generation {
+            generation.tokens.count(phase == Phase::Measure);
+        }
         if phase != Phase::Warm || self.replay != Replay::Recorded {
             return Ok(());
         }
@@ -273,10 +307,18 @@ impl Backend for OnnxRuntime {
     }
 
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        if let (Some(generation), Some(session), [options]) =
+            (&mut self.generation, &self.session, self.options.as_slice())
+        {
+            return (0..times).try_for_each(|_| generation.run(session, options, self.selected));
+        }
         if let (Some(call), Some(session), Some(options)) =
             (&mut self.host_call, &self.session, self.options.get(self.selected))
         {
-            return call.iterate(session, options, self.selected, times);
+            let copied = self.caches.as_mut().filter(|caches| caches.is_copied());
+            let mut copied = copied.map(|caches| |name: &str, value: &DynTensor| caches.copy_back(name, value));
+            let take = copied.as_mut().map(|take| take as Taker<'_>);
+            return call.iterate(session, options, self.selected, times, take);
         }
         let (Some(session), Some(options), Some(binding)) =
             (&self.session, self.options.get(self.selected), self.bindings.get_mut(self.selected))
@@ -338,7 +380,14 @@ impl Backend for OnnxRuntime {
         Ok(())
     }
 
+    fn reported(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
+        Ok(self.generation.as_mut().map(|generation| generation.tokens.metrics()).unwrap_or_default())
+    }
+
     fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
+        if let Some(generation) = &self.generation {
+            return Ok(generation.outputs());
+        }
         if !self.outputs.is_empty() {
             let stream = self.stream.as_deref();
             return self.outputs.iter().map(|(name, value)| copy_out(name, value, stream)).collect();
@@ -346,11 +395,12 @@ impl Backend for OnnxRuntime {
         // Outputs that the runtime allocates are only reachable through the call that made them, so it is repeated,
         // outside the timed region and with the same input.
         let session = self.session()?;
-        let names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
         let options = self.replay.without().options(self.selected)?;
-        let mut call = HostCall::new(session, &names, &self.pool, &mut [])?;
+        let mut call = self.host_call(session, self.caches.as_ref(), &mut [])?;
         let values = call.outputs(session, &options, self.selected)?;
         let arrays = |(output, value): (&Outlet, Option<DynValue>)| match value {
+            // What comes next reads them, and nobody else.
+            Some(_) if self.is_cache(output.name()) => Ok(Vec::new()),
             Some(value) => arrays_of(output.name(), value),
             None if matches!(output.dtype(), ValueType::Optional(_)) => Ok(Vec::new()),
             None => Err(without_value(output.name(), &self.settings)),
@@ -430,46 +480,8 @@ impl Backend for OnnxRuntime {
     }
 }
 
-/// The values of inputs by set, and the bytes of all of them.
-fn input_pool(tensors: &[TensorRequest], sets: usize) -> Result<(Vec<Vec<DynTensor>>, u64), Failure> {
-    let allocator = Allocator::default();
-    let (mut bytes, mut pool) = (0, Vec::with_capacity(sets));
-    for set in 0..sets {
-        let mut values = Vec::with_capacity(tensors.len());
-        for tensor in tensors {
-            bytes += tensor_bytes(tensor)?;
-            values.push(input_value(&allocator, tensor, set)?);
-        }
-        pool.push(values);
-    }
-    Ok((pool, bytes))
-}
-
 fn no_folder(error: io::Error) -> Failure {
     Failure::new(FailureKind::Internal, format!("no folder for a profile: {error}"))
-}
-
-/// A provider that replays what it recorded writes into the memory of the call that it recorded.
-fn without_value(output: &str, settings: &OnnxruntimeRequest) -> Failure {
-    let options: Vec<String> =
-        settings.provider_options.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    let with = if options.is_empty() { String::new() } else { format!(", with {}", options.join(", ")) };
-    let device = settings.device.label();
-    Failure::new(FailureKind::Output, format!("{device} returned no value for output `{output}`{with}"))
-}
-
-/// The stream of a device whose provider takes one, after its libraries; none where copies are within the clock, which end
-/// with the call.
-fn open_stream(settings: &OnnxruntimeRequest) -> Result<Option<Box<dyn Stream>>, Failure> {
-    let has_stream = Provider::of(&settings.device).is_some_and(|provider| provider.completion == Completion::Stream);
-    if !has_stream {
-        return Ok(None);
-    }
-    cuda::open_libraries(&settings.cuda)?;
-    if settings.boundary == Boundary::Host {
-        return Ok(None);
-    }
-    Ok(Some(Box::new(CudaTimeline::open(settings.device.index.unwrap_or(0))?)))
 }
 
 /// Reads the model file once, so that `load_ns` never includes the disk.

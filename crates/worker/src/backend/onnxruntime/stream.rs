@@ -34,6 +34,9 @@ pub(super) trait Stream: Send {
     /// Bytes of a tensor on the device.
     fn read(&self, address: *const c_void, bytes: usize) -> Result<Vec<u8>, Failure>;
 
+    /// Copies bytes into a tensor on the device.
+    fn write(&self, address: *const c_void, bytes: &[u8]) -> Result<(), Failure>;
+
     /// Events with nothing between them, and copies of tensors with these numbers of bytes from and to pinned memory, medians
     /// of `iterations`.
     fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<Costs, Failure>;
@@ -91,6 +94,10 @@ mod tests {
 
         fn read(&self, _address: *const c_void, bytes: usize) -> Result<Vec<u8>, Failure> {
             Ok(vec![0; bytes])
+        }
+
+        fn write(&self, _address: *const c_void, _bytes: &[u8]) -> Result<(), Failure> {
+            Ok(())
         }
 
         fn costs(&self, _inputs: &[usize], _outputs: &[usize], _iterations: u32) -> Result<Costs, Failure> {

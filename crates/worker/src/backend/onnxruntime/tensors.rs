@@ -40,6 +40,21 @@ pub(super) fn input_value(allocator: &Allocator, tensor: &TensorRequest, set: us
     Ok(value)
 }
 
+/// The values of inputs by set, and the bytes of all of them.
+pub(super) fn input_pool(tensors: &[TensorRequest], sets: usize) -> Result<(Vec<Vec<DynTensor>>, u64), Failure> {
+    let allocator = Allocator::default();
+    let (mut bytes, mut pool) = (0, Vec::with_capacity(sets));
+    for set in 0..sets {
+        let mut values = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            bytes += tensor_bytes(tensor)?;
+            values.push(input_value(&allocator, tensor, set)?);
+        }
+        pool.push(values);
+    }
+    Ok((pool, bytes))
+}
+
 /// Overwrites a tensor with the values of an array of its type and shape.
 pub(super) fn copy_in(value: &mut DynTensor, tensor: &TensorRequest, array: &Array) -> Result<(), Failure> {
     if tensor.element == ElementType::String {
@@ -193,7 +208,7 @@ const ELEMENTS: &[(ElementType, TensorElementType)] = &[
     (ElementType::String, TensorElementType::String),
 ];
 
-fn runtime_element(element: &ElementType) -> Option<TensorElementType> {
+pub(super) fn runtime_element(element: &ElementType) -> Option<TensorElementType> {
     ELEMENTS.iter().find(|(ours, _)| ours == element).map(|(_, theirs)| *theirs)
 }
 

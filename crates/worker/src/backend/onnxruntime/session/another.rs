@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{OnnxRuntime, input_pool, open_stream};
+use super::OnnxRuntime;
+use crate::backend::onnxruntime::cuda::open_stream;
 use crate::backend::onnxruntime::replay::Replay;
+use crate::backend::onnxruntime::tensors::input_pool;
 use crate::backend::{Backend, Caller, Failure};
 
 /// A backend that is used by one thread, and not by the one that made it.
@@ -32,6 +34,9 @@ pub(super) fn another(first: &OnnxRuntime, shares_session: bool) -> Result<Calle
         tensors: first.tensors.clone(),
         pool,
         wanted_outputs: first.wanted_outputs.clone(),
+        decode: first.decode.clone(),
+        caches: None,
+        generation: None,
         session: first.session.as_ref().filter(|_| shares_session).map(Arc::clone),
         outputs: Vec::new(),
         bindings: Vec::new(),

@@ -1,0 +1,305 @@
+//! What calls of a language model say together: what several tokens at once cost in steps, whether a greedy loop takes what
+//! its parts take, and where the time of a step jumps over the context (method 6.13).
+//!
+//! Input: cells whose inputs are calls, with a value for each run. Output: ratios with intervals over blocks. Deliberately
+//! absent: words, and verdicts between variants.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CONFIDENCE, Cell, Estimated, LEAST_RUNS, Results};
+use base::metric::LATENCY;
+use experiment::{AT, Axis, GENERATE, PROMPT, VERIFY};
+use plan::CellId;
+use statistics::interval::{Estimate, mean_interval};
+use statistics::quantile::median;
+use statistics::trimmed_mean::trimmed_mean;
+
+/// Two times of one model, in the same runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallRatio {
+    /// The cell that it is about.
+    pub cell: CellId,
+    /// What is divided by what.
+    #[serde(flatten)]
+    pub of: CallsCompared,
+    /// The ratio, over blocks.
+    pub ratio: Estimated,
+}
+
+/// What is divided by what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "of", rename_all = "snake_case")]
+pub enum CallsCompared {
+    /// Several tokens at once over a step, at the same context.
+    Verify {
+        /// How many tokens.
+        tokens: u64,
+        /// The share of drafted tokens that must be right for it to pay, where drafting costs nothing; absent where it never
+        /// does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        acceptance: Option<Estimated>,
+    },
+    /// A greedy loop over its prompt and its steps, between contexts by a straight line.
+    Loop,
+    /// A step over what the steps at other contexts lead one to expect, where it jumps.
+    Jump {
+        /// The context of the last step before.
+        from: u64,
+        /// The context of the first step behind: that of the cell.
+        to: u64,
+    },
+}
+
+/// Smaller jumps are not looked for.
+const LEAST_JUMP: f64 = 0.01;
+
+/// Share of curves without a jump of which one is named, on either side.
+const FALSE_JUMPS: f64 = 0.01;
+
+/// A cell with what its input says.
+struct Call<'a> {
+    cell: &'a Cell,
+    sizes: BTreeMap<&'a str, u64>,
+    /// Median latency of each run, by block.
+    latencies: BTreeMap<u64, f64>,
+}
+
+/// Everything that calls say together.
+pub(super) fn decoding(results: &Results) -> Vec<CallRatio> {
+    let rows = results.provenance.frame.get("inputs").and_then(|inputs| inputs.as_array());
+    let rows: Vec<_> = rows.into_iter().flatten().filter(|row| row["decode"] == true).collect();
+    let call_of = |cell: &'_ Cell| rows.iter().copied().find(|row| row["name"] == *cell.names.input());
+    let mut groups: Vec<(String, Vec<Call<'_>>)> = Vec::new();
+    for cell in results.cells.iter().filter(|cell| !cell.is_invalid() && cell.load.is_none()) {
+        let Some(row) = call_of(cell) else { continue };
+        let sizes = row["dimensions"].as_object().into_iter().flatten();
+        let sizes: BTreeMap<&str, u64> =
+            sizes.filter_map(|(name, size)| Some((name.as_str(), size.as_u64()?))).collect();
+        let around: Vec<String> = Axis::ALL
+            .into_iter()
+            .filter(|axis| !axis.has_dimensions())
+            .map(|axis| cell.names[axis].clone())
+            .chain(sizes.iter().filter(|(name, _)| !is_of_call(name)).map(|(name, size)| format!("{name}={size}")))
+            .collect();
+        let (key, call) = (around.join("\0"), Call { cell, sizes, latencies: latencies(cell) });
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, calls)) => calls.push(call),
+            None => groups.push((key, vec![call])),
+        }
+    }
+    groups.iter().flat_map(|(_, calls)| of_group(calls)).collect()
+}
+
+fn is_of_call(name: &str) -> bool {
+    [AT, PROMPT, VERIFY, GENERATE].contains(&name)
+}
+
+fn latencies(cell: &Cell) -> BTreeMap<u64, f64> {
+    let column = |name: &str| cell.runs.get(name).cloned().unwrap_or_default();
+    let pairs = column("block").into_iter().zip(column(LATENCY.name));
+    pairs.filter_map(|(block, latency)| Some((block? as u64, latency?))).collect()
+}
+
+/// What the calls of one model, variant and batch say.
+fn of_group(calls: &[Call<'_>]) -> Vec<CallRatio> {
+    let has = |call: &Call<'_>, name: &str| call.sizes.contains_key(name);
+    let mut steps: Vec<&Call<'_>> =
+        calls.iter().filter(|call| ![PROMPT, VERIFY, GENERATE].iter().any(|name| has(call, name))).collect();
+    steps.sort_by_key(|call| call.sizes.get(AT));
+    let step_at = |at: u64| steps.iter().copied().find(|step| step.sizes.get(AT) == Some(&at));
+    let usual = |logs: &[f64]| trimmed_mean(logs, CONFIDENCE);
+    let mut found = Vec::new();
+    for call in calls {
+        let size = |name: &str| call.sizes.get(name).copied();
+        if let (Some(tokens), Some(step)) = (size(VERIFY), size(AT).and_then(step_at)) {
+            let ratio = ratio_over(call, |block| step.latencies.get(&block).copied(), usual);
+            found.extend(ratio.map(|ratio| CallRatio {
+                cell: call.cell.id,
+                of: CallsCompared::Verify { tokens, acceptance: acceptance(&ratio, tokens) },
+                ratio: Estimated::of(ratio),
+            }));
+        }
+        if let (Some(generated), Some(prompt)) = (size(GENERATE), size(PROMPT)) {
+            let prefill = calls
+                .iter()
+                .find(|other| other.sizes.get(PROMPT) == Some(&prompt) && !has(other, AT) && !has(other, GENERATE));
+            let parts = |block: u64| {
+                let first = *prefill?.latencies.get(&block)?;
+                // The last token is emitted and never fed.
+                let later: Option<f64> =
+                    (prompt..prompt + generated - 1).map(|at| interpolated(&steps, at, block)).sum();
+                Some(first + later?)
+            };
+            let ratio = ratio_over(call, parts, usual);
+            found.extend(ratio.map(|ratio| CallRatio {
+                cell: call.cell.id,
+                of: CallsCompared::Loop,
+                ratio: Estimated::of(ratio),
+            }));
+        }
+    }
+    found.extend(jumps(&steps));
+    found
+}
+
+/// The time of a call over another time of the same block.
+fn ratio_over(
+    call: &Call<'_>,
+    other: impl Fn(u64) -> Option<f64>,
+    estimate: impl Fn(&[f64]) -> Option<Estimate>,
+) -> Option<Estimate> {
+    let logs = call.latencies.iter().filter_map(|(block, time)| Some((time / other(*block)?).ln()));
+    let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+    let found = estimate(&logs).filter(|_| logs.len() >= LEAST_RUNS)?;
+    Some(Estimate {
+        value: found.value.exp(),
+        interval: found.interval.map(|interval| interval.map(f64::exp)),
+        ..found
+    })
+}
+
+/// The time of a step at a context, from the measured ones around it.
+fn interpolated(steps: &[&Call<'_>], at: u64, block: u64) -> Option<f64> {
+    let context = |step: &&Call<'_>| step.sizes.get(AT).copied().unwrap_or(0);
+    let behind = steps.iter().position(|step| context(step) >= at)?;
+    let (to, end) = (context(&steps[behind]), *steps[behind].latencies.get(&block)?);
+    if to == at {
+        return Some(end);
+    }
+    let before = steps.get(behind.checked_sub(1)?)?;
+    let (from, begin) = (context(before), *before.latencies.get(&block)?);
+    Some(begin + (end - begin) * (at - from) as f64 / (to - from) as f64)
+}
+
+/// The acceptance at which several tokens at once pay: a round of k tokens, of which the last is the target's own, emits
+/// (1 - a^k) / (1 - a) on average where each draft is right with probability a (Leviathan, Kalman and Matias: Fast Inference
+/// from Transformers via Speculative Decoding, 2023, equation 1).
+fn acceptance(ratio: &Estimate, tokens: u64) -> Option<Estimated> {
+    let at = |steps: f64| {
+        let emitted = |share: f64| (0..tokens).map(|position| share.powi(position as i32)).sum::<f64>();
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..50 {
+            let middle: f64 = (low + high) / 2.0;
+            if emitted(middle) < steps { low = middle } else { high = middle }
+        }
+        high
+    };
+    let never = ratio.value >= tokens as f64;
+    let value = at(ratio.value);
+    let interval = ratio.interval.map(|interval| interval.map(at));
+    (!never).then(|| Estimated::of(Estimate { value, interval, ..*ratio }))
+}
+
+/// Where the time of a step jumps: by more than the steps at other contexts lead one to expect, with all of an interval that
+/// holds for all places together.
+fn jumps(steps: &[&Call<'_>]) -> Vec<CallRatio> {
+    let pairs = steps.len().saturating_sub(1);
+    if pairs < 3 {
+        return Vec::new();
+    }
+    let context = |step: &Call<'_>| step.sizes.get(AT).copied().unwrap_or(0) as f64;
+    // Errors of three places and more lie in each number, which is why it is a mean of all blocks; of 200 curves
+    // without a jump one has a place named.
+    let confidence = 1.0 - FALSE_JUMPS / pairs as f64;
+    let found = (0..pairs).filter_map(|place| {
+        let (before, behind) = (steps[place], steps[place + 1]);
+        let expected = |block: u64| {
+            let slope = |pair: usize| {
+                let (one, other) = (steps[pair], steps[pair + 1]);
+                let rise = other.latencies.get(&block)? - one.latencies.get(&block)?;
+                Some(rise / (context(other) - context(one)))
+            };
+            let slopes: Vec<f64> = (0..pairs).filter(|pair| *pair != place).map(slope).collect::<Option<_>>()?;
+            let usual = median(&slopes)?;
+            Some(before.latencies.get(&block)? + usual * (context(behind) - context(before)))
+        };
+        let ratio = ratio_over(behind, expected, |logs| mean_interval(logs, confidence))?;
+        let is_jump = ratio.value > 1.0 + LEAST_JUMP && ratio.interval.is_some_and(|interval| interval.low > 1.0);
+        let (from, to) = (context(before) as u64, context(behind) as u64);
+        let of = CallsCompared::Jump { from, to };
+        is_jump.then(|| CallRatio { cell: behind.cell.id, of, ratio: Estimated::of(ratio) })
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use statistics::random::Xoshiro256PlusPlus;
+
+    /// A call with latencies of 12 blocks.
+    fn call<'a>(cell: &'a Cell, sizes: &[(&'a str, u64)], latency: impl Fn(usize) -> f64) -> Call<'a> {
+        let latencies = (0..12).map(|block| (block as u64, latency(block))).collect();
+        Call { cell, sizes: sizes.iter().copied().collect(), latencies }
+    }
+
+    fn kinds(found: &[CallRatio]) -> Vec<&CallsCompared> {
+        found.iter().map(|ratio| &ratio.of).collect()
+    }
+
+    #[test]
+    fn several_tokens_pay_from_an_acceptance_on() {
+        let cell = Cell::default();
+        let step = call(&cell, &[(AT, 64)], |block| 100.0 + block as f64);
+        let verify = call(&cell, &[(AT, 64), (VERIFY, 4)], |block| 1.75 * (100.0 + block as f64));
+        let found = of_group(&[step, verify]);
+        let [CallRatio { of: CallsCompared::Verify { tokens: 4, acceptance: Some(acceptance) }, ratio, .. }] =
+            &found[..]
+        else {
+            panic!("{found:?}")
+        };
+        assert!((ratio.value - 1.75).abs() < 1e-3);
+        // 1 + a + a^2 + a^3 is 1.75.
+        let emitted: f64 = (0..4).map(|position| acceptance.value.powi(position)).sum();
+        assert!((emitted - 1.75).abs() < 1e-3, "{}", acceptance.value);
+        let step = call(&cell, &[(AT, 64)], |_| 100.0);
+        let dear = call(&cell, &[(AT, 64), (VERIFY, 4)], |_| 450.0);
+        let found = of_group(&[step, dear]);
+        assert!(matches!(found[0].of, CallsCompared::Verify { acceptance: None, .. }), "{found:?}");
+    }
+
+    #[test]
+    fn a_loop_is_what_its_parts_are() {
+        let cell = Cell::default();
+        let steps = [16, 32].map(|at| call(&cell, &[(AT, at)], move |_| at as f64));
+        let prefill = call(&cell, &[(PROMPT, 16)], |_| 100.0);
+        // Steps at 16 to 24: 180.
+        let own = call(&cell, &[(PROMPT, 16), (GENERATE, 10)], |_| 280.0 * 1.1);
+        let [one, other] = steps;
+        let found = of_group(&[one, other, prefill, own]);
+        assert_eq!(kinds(&found), [&CallsCompared::Loop]);
+        assert!((found[0].ratio.value - 1.1).abs() < 1e-3, "{found:?}");
+        // Beyond the contexts that were measured nothing is known.
+        let [one, prefill] = [call(&cell, &[(AT, 16)], |_| 1.0), call(&cell, &[(PROMPT, 16)], |_| 1.0)];
+        let own = call(&cell, &[(PROMPT, 16), (GENERATE, 10)], |_| 1.0);
+        assert!(of_group(&[one, prefill, own]).is_empty());
+    }
+
+    /// A step that is 5 % slower from 777 on, with noise of 1 %, in 20 of 20; and none without.
+    #[test]
+    fn a_jump_is_found_at_its_place_and_nowhere_else() {
+        let cell = Cell::default();
+        let contexts = [128, 256, 384, 512, 640, 768, 896, 1024];
+        for (seed, planted) in (0..20).flat_map(|seed| [(seed, true), (seed, false)]) {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let noise: Vec<Vec<f64>> =
+                contexts.iter().map(|_| (0..12).map(|_| 1.0 + 0.01 * random.normal()).collect()).collect();
+            let calls: Vec<Call<'_>> = contexts
+                .iter()
+                .zip(&noise)
+                .map(|(at, noise)| {
+                    let slower = if planted && *at >= 777 { 1.05 } else { 1.0 };
+                    call(&cell, &[(AT, *at)], move |block| (1000.0 + *at as f64 / 4.0) * slower * noise[block])
+                })
+                .collect();
+            let found = of_group(&calls);
+            match planted {
+                true => assert_eq!(kinds(&found), [&CallsCompared::Jump { from: 768, to: 896 }], "seed {seed}"),
+                false => assert!(found.is_empty(), "seed {seed}: {found:?}"),
+            }
+        }
+    }
+}

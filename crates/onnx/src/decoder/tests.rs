@@ -1,0 +1,115 @@
+use super::*;
+use crate::sample::signature;
+
+/// As onnxruntime-genai, optimum and mobius write them.
+const GROWN: [&str; 2] = [
+    "input_ids:int64[batch_size,sequence_length] attention_mask:int64[batch_size,past_sequence_length+sequence_length] \
+     position_ids:int64[batch_size,sequence_length] past_key_values.0.key[batch_size,2,past_sequence_length,16] \
+     past_key_values.0.value[batch_size,2,past_sequence_length,16]",
+    "logits[batch_size,sequence_length,512] present.0.key[batch_size,2,total,16] present.0.value[batch_size,2,total,16]",
+];
+const STATIC: [&str; 2] = [
+    "input_ids:int64[batch,sequence] position_ids:int64[batch,sequence] write_indices:int64[batch] \
+     nonpad_kv_seqlen:int64[batch] key_cache.0[batch,2,capacity,16] value_cache.0[batch,2,capacity,16]",
+    "logits[batch,sequence,512] updated_key_cache.0[batch,2,capacity,16] updated_value_cache.0[batch,2,capacity,16]",
+];
+const MERGED: [&str; 2] = [
+    "encoder_attention_mask:int64[batch,encoder] input_ids:int64[batch,new] encoder_hidden_states[batch,encoder,64] \
+     past_key_values.0.decoder.key[batch,4,past,16] past_key_values.0.decoder.value[batch,4,past,16] \
+     past_key_values.0.encoder.key[batch,4,encoder,16] past_key_values.0.encoder.value[batch,4,encoder,16] \
+     use_cache_branch:bool[1]",
+    "logits[batch,new,512] present.0.decoder.key[batch,4,total,16] present.0.decoder.value[batch,4,total,16] \
+     present.0.encoder.key[batch,4,encoder,16] present.0.encoder.value[batch,4,encoder,16]",
+];
+
+fn decoder([inputs, outputs]: [&str; 2]) -> Result<Decoder, DecoderError> {
+    recognise(&signature(inputs, outputs), None, Ok(None)).unwrap()
+}
+
+/// Shapes and integers of a call, without those of caches.
+fn called(decoder: &Decoder, batch: u64, tokens: u64, context: u64) -> Vec<String> {
+    let call = Call { batch, tokens, context, encoder: 7, generated: 0 };
+    let shapes = decoder.shapes(&call, context).unwrap();
+    let plain = shapes.into_iter().filter(|tensor| !tensor.name.contains("value"));
+    plain.map(|tensor| format!("{} {:?} {:?}", tensor.name, tensor.shape, tensor.integers)).collect()
+}
+
+#[test]
+fn a_call_decides_every_input() {
+    let grown = decoder(GROWN).unwrap();
+    assert_eq!(grown.to_string(), "1 layer, 2 heads of keys, head size 16, cache grown, vocabulary 512");
+    assert_eq!(
+        called(&grown, 3, 4, 100),
+        [
+            "input_ids [3, 4] Some(0..512)",
+            "attention_mask [3, 104] Some(1..2)",
+            "position_ids [3, 4] Some(100..104)",
+            "past_key_values.0.key [3, 2, 100, 16] None",
+        ]
+        .map(|line| line.to_owned())
+        .into_iter()
+        .filter(|line| !line.contains("value"))
+        .collect::<Vec<_>>()
+    );
+    let fixed = decoder(STATIC).unwrap();
+    assert_eq!(fixed.caches, [CacheKind::Static]);
+    let call = called(&fixed, 1, 1, 9);
+    assert_eq!(call[2..4], ["write_indices [1] Some(9..10)", "nonpad_kv_seqlen [1] Some(10..11)"]);
+}
+
+#[test]
+fn a_merged_model_begins_without_its_cache() {
+    let merged = decoder(MERGED).unwrap();
+    assert!(merged.has_encoder());
+    let call = Call { batch: 1, tokens: 5, context: 0, encoder: 7, generated: 0 };
+    let shapes = merged.shapes(&call, 0).unwrap();
+    let of = |name: &str| shapes.iter().find(|tensor| tensor.name == name).unwrap().clone();
+    assert_eq!(of("past_key_values.0.decoder.key").shape, [1, 4, 0, 16]);
+    assert_eq!(of("past_key_values.0.encoder.key").shape, [1, 4, 0, 16]);
+    assert_eq!(of("use_cache_branch").integers, Some(0..1));
+    let later = merged.shapes(&Call { context: 5, tokens: 1, ..call }, 5).unwrap();
+    assert_eq!(
+        later.iter().find(|tensor| tensor.name == "past_key_values.0.encoder.key").unwrap().shape,
+        [1, 4, 7, 16]
+    );
+}
+
+#[test]
+fn what_cannot_be_called_says_why() {
+    let with = |inputs: &str| decoder([&format!("{} {inputs}", GROWN[0]), GROWN[1]]).unwrap_err().to_string();
+    assert_eq!(with("past.7.key[b,2,p,16]"), "no output gives the cache `past.7.key` back");
+    assert_eq!(with("pixels[b,3,224,224]"), "perfrun does not know what the input `pixels` of this decoder is for");
+    let flat = GROWN[0]
+        .replace("past_key_values.0.value[batch_size,2,past_sequence_length,16]", "past_key_values.0.value[...]");
+    let problem = decoder([&flat, GROWN[1]]).unwrap_err();
+    assert!(matches!(problem, DecoderError::Rank { .. }), "{problem}");
+    let thin = GROWN[0]
+        .replace("past_key_values.0.value[batch_size,2,past_sequence_length,16]", "past_key_values.0.value[p,16]");
+    let problem = decoder([&thin, GROWN[1]]).unwrap_err();
+    assert!(problem.to_string().starts_with("the cache `past_key_values.0.value` has the shape [p, 16]"), "{problem}");
+    let open = GROWN[0].replace("2,past_sequence_length,16", "2,past_sequence_length,kv_cache_dim");
+    let outputs = GROWN[1].replace("total,16", "total,kv_cache_dim");
+    let problem = decoder([&open, &outputs]).unwrap_err();
+    assert!(matches!(problem, DecoderError::Unsized { axis: 3, .. }), "{problem}");
+    let mut short = decoder(GROWN).unwrap();
+    short.context = Some(2048);
+    let problem =
+        short.shapes(&Call { batch: 1, tokens: 1, context: 2048, encoder: 0, generated: 0 }, 2048).unwrap_err();
+    assert_eq!(problem.to_string(), "position 2,049 is beyond the 2,048 that the model has");
+}
+
+#[test]
+fn what_takes_no_tokens_or_has_no_cache_is_no_decoder() {
+    let kind = |inputs: &str, outputs: &str| recognise(&signature(inputs, outputs), None, Ok(None)).is_some();
+    assert!(!kind("input_ids:int64[b,s] attention_mask:int64[b,s]", "last_hidden_state[b,s,64]"));
+    assert!(!kind("x[b,3,224,224]", "y[b,10]"));
+    assert!(!kind("x[b,16] cache.0[b,2,8,8]", "y[b,16] new_cache.0[b,2,8,8]"));
+}
+
+#[test]
+fn a_total_with_a_name_of_its_own_is_the_sum() {
+    let inputs = "input_ids:int64[b,s] attention_mask:int64[b,total] past.0.key[b,2,p,8] past.0.value[b,2,p,8]";
+    let signature = signature(inputs, "logits[b,s,9] present.0.key[b,2,total,8] present.0.value[b,2,total,8]");
+    let settled = recognise(&signature, None, Ok(None)).unwrap().unwrap().settled(&signature);
+    assert_eq!(settled.inputs[1].to_string(), "attention_mask: int64 [b, p + s]");
+}

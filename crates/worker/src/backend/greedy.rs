@@ -1,0 +1,202 @@
+//! The tokens of a greedy loop: which they are, and when they came.
+//!
+//! Input: scores of a call, and clock readings. Output: the largest score's id for each sequence, and metrics by the field's
+//! names (docs/concepts). Deliberately absent: the calls.
+
+use std::collections::BTreeMap;
+
+use half::{bf16, f16};
+
+use base::metric;
+use files::array::Array;
+use onnx::ElementType;
+use statistics::quantile::{median, quantile_sorted, sorted};
+
+/// What generations emitted.
+#[derive(Clone, Debug)]
+pub(super) struct Tokens {
+    batch: usize,
+    /// Of the last generation, all sequences of one position after those of the position before.
+    ids: Vec<i64>,
+    /// Nanoseconds from the beginning of the last generation to each position.
+    ends_ns: Vec<u64>,
+    counted: Counted,
+    is_counting: bool,
+}
+
+/// What is kept of the generations that count, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    /// Of each, to its first token.
+    first_ns: Vec<f64>,
+    /// Of each, the mean from one token to the next.
+    mean_ns: Vec<f64>,
+    /// Between any two tokens.
+    gaps_ns: Vec<f64>,
+    /// Of each, to its last token.
+    total_ns: Vec<f64>,
+    /// Emitted by each sequence of each.
+    tokens: usize,
+}
+
+impl Tokens {
+    /// Of so many sequences, each with so many new tokens.
+    pub(super) fn new(batch: usize, each: usize) -> Self {
+        Tokens {
+            batch,
+            ids: Vec::with_capacity(batch * each),
+            ends_ns: Vec::with_capacity(each),
+            counted: Counted::default(),
+            is_counting: false,
+        }
+    }
+
+    /// Whether generations from now on count; what was counted before does no longer where counting begins.
+    pub(super) fn count(&mut self, counts: bool) {
+        if counts && !self.is_counting {
+            self.counted = Counted::default();
+        }
+        self.is_counting = counts;
+    }
+
+    /// A generation begins; the one before is counted now, outside of its own time.
+    pub(super) fn begin(&mut self) {
+        if self.is_counting {
+            self.counted.add(&self.ends_ns);
+        }
+        self.ids.clear();
+        self.ends_ns.clear();
+    }
+
+    /// Chooses the next token of each sequence by scores, little-endian `[batch, positions, vocabulary]`, those of the last
+    /// position; returns the ids.
+    pub(super) fn choose(&mut self, scores: &[u8], element: &ElementType, vocabulary: usize) -> &[i64] {
+        let first = self.ids.len();
+        let size = element.size_bytes().unwrap_or(1) as usize;
+        let row = scores.len() / self.batch.max(1);
+        for sequence in scores.chunks_exact(row.max(1)).take(self.batch) {
+            let last = &sequence[sequence.len().saturating_sub(vocabulary * size)..];
+            self.ids.push(largest(last, element) as i64);
+        }
+        &self.ids[first..]
+    }
+
+    /// The tokens that were chosen came so long after the beginning.
+    pub(super) fn came(&mut self, nanos: u64) {
+        self.ends_ns.push(nanos);
+    }
+
+    /// The ids of the last generation, `[batch, tokens]`.
+    pub(super) fn array(&self) -> Array {
+        let each = self.ids.len() / self.batch.max(1);
+        let of_sequence = |sequence: usize| (0..each).map(move |position| self.ids[position * self.batch + sequence]);
+        let bytes = (0..self.batch).flat_map(of_sequence).flat_map(i64::to_le_bytes).collect();
+        let shape = vec![self.batch as u64, each as u64];
+        Array { name: "tokens".to_owned(), element: ElementType::Int64, shape, bytes, keys: Vec::new() }
+    }
+
+    /// Metrics of the generations that count, by stored name.
+    pub(super) fn metrics(&mut self) -> BTreeMap<String, f64> {
+        // The last one has no successor that counts it.
+        if self.is_counting {
+            self.counted.add(&std::mem::take(&mut self.ends_ns));
+        }
+        self.counted.metrics()
+    }
+}
+
+impl Counted {
+    fn add(&mut self, ends_ns: &[u64]) {
+        let (Some(first), Some(last)) = (ends_ns.first(), ends_ns.last()) else { return };
+        self.first_ns.push(*first as f64);
+        self.total_ns.push(*last as f64);
+        self.tokens = ends_ns.len();
+        if ends_ns.len() > 1 {
+            self.mean_ns.push((last - first) as f64 / (ends_ns.len() - 1) as f64);
+        }
+        self.gaps_ns.extend(ends_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64));
+    }
+
+    fn metrics(&self) -> BTreeMap<String, f64> {
+        let gaps_ns = sorted(&self.gaps_ns);
+        let rate = median(&self.total_ns).map(|total| self.tokens as f64 * 1e9 / total);
+        let found = [
+            (metric::TTFT, median(&self.first_ns)),
+            (metric::ITL, quantile_sorted(&gaps_ns, 0.5)),
+            (metric::ITL_P99, quantile_sorted(&gaps_ns, 0.99)),
+            (metric::ITL_LARGEST, gaps_ns.last().copied()),
+            (metric::TPOT, median(&self.mean_ns)),
+            (metric::OUTPUT_TOKENS, rate),
+        ];
+        found.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?))).collect()
+    }
+}
+
+/// The index of the largest score, the first of several; NaN is none.
+fn largest(scores: &[u8], element: &ElementType) -> usize {
+    fn first_largest(scores: impl Iterator<Item = f32>) -> usize {
+        let (mut best, mut at) = (f32::NEG_INFINITY, 0);
+        for (index, score) in scores.enumerate() {
+            if score > best {
+                (best, at) = (score, index);
+            }
+        }
+        at
+    }
+    match element {
+        ElementType::Float16 => {
+            first_largest(scores.as_chunks().0.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()))
+        }
+        ElementType::Bfloat16 => {
+            first_largest(scores.as_chunks().0.iter().map(|bytes| bf16::from_le_bytes(*bytes).to_f32()))
+        }
+        ElementType::Float64 => {
+            first_largest(scores.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes) as f32))
+        }
+        _ => first_largest(scores.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(rows: &[[f32; 3]]) -> Vec<u8> {
+        rows.iter().flatten().flat_map(|score| score.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn the_last_position_of_every_sequence_decides() {
+        let mut tokens = Tokens::new(2, 2);
+        let prompt = scores(&[[9.0, 0.0, 0.0], [0.0, 1.0, 1.0], [9.0, 0.0, 0.0], [f32::NAN, 0.0, 2.0]]);
+        assert_eq!(tokens.choose(&prompt, &ElementType::Float32, 3), [1, 2]);
+        let step = scores(&[[5.0, 0.0, 0.0], [0.0, 5.0, 0.0]]);
+        assert_eq!(tokens.choose(&step, &ElementType::Float32, 3), [0, 1]);
+        let array = tokens.array();
+        assert_eq!((array.shape.as_slice(), array.numbers()), (&[2, 2][..], Some(vec![1.0, 0.0, 2.0, 1.0])));
+        let halves: Vec<u8> = [1.0, 3.0, 2.0].iter().flat_map(|score| f16::from_f32(*score).to_le_bytes()).collect();
+        assert_eq!(largest(&halves, &ElementType::Float16), 1);
+    }
+
+    /// Three generations, of which two count: what aiperf's and genai-perf's definitions give for them by hand.
+    #[test]
+    fn metrics_follow_from_when_tokens_came() {
+        let mut tokens = Tokens::new(1, 4);
+        let generation = |tokens: &mut Tokens, ends: &[u64]| {
+            tokens.begin();
+            ends.iter().for_each(|end| tokens.came(*end));
+        };
+        generation(&mut tokens, &[1, 2, 3, 4]);
+        tokens.count(true);
+        tokens.begin();
+        tokens.count(false);
+        tokens.count(true);
+        generation(&mut tokens, &[100, 110, 120, 160]);
+        generation(&mut tokens, &[200, 210, 220, 260]);
+        let metrics = tokens.metrics();
+        let of = |metric: &metric::Metric| metrics[metric.name];
+        assert_eq!((of(&metric::TTFT), of(&metric::TPOT), of(&metric::ITL)), (150.0, 20.0, 10.0));
+        assert_eq!(of(&metric::ITL_LARGEST), 40.0);
+        assert_eq!(of(&metric::OUTPUT_TOKENS), 4.0 * 1e9 / 210.0);
+    }
+}

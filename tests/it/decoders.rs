@@ -1,0 +1,226 @@
+//! Language models with a cache, of every form, through ONNX Runtime on the CPU.
+
+use std::path::{Path, PathBuf};
+
+use experiment::Values;
+use files::array::{Array, save_npy};
+use onnx::decoder::{CacheKind, Call, Decoder, Role};
+use onnx::zoo::{CacheForm, Network, Settings, architecture_of, build};
+use onnx::{ElementType, Interface};
+use worker::backend::{BackendRequest, CellRequest, DecodeRequest, OnnxruntimeRequest, TensorRequest, inputs};
+
+use crate::need::need;
+use crate::onnxruntime::{floats, run_request};
+use crate::support::Project;
+
+const VOCABULARY: usize = 4096;
+
+/// The small network in one form, as a file.
+fn network(folder: &Path, form: CacheForm) -> PathBuf {
+    let settings = Settings { cache: Some(form), ..Settings::default() };
+    let model = build(architecture_of(Network::of_name("gpt-tiny").unwrap()), &settings).unwrap();
+    let file = folder.join(format!("{form:?}.onnx").to_lowercase());
+    onnx::save(model, &file).unwrap();
+    file
+}
+
+fn decoder(file: &Path) -> Decoder {
+    let header = onnx::read_header(file).unwrap();
+    let interface = Interface::read(file, &header.signature);
+    interface.decoder().unwrap().map(|decoder| Decoder::clone(decoder)).unwrap()
+}
+
+/// The scores of the last token of a call, whose tokens are those of a sequence from the call's context on.
+fn scores(library: &Path, file: &Path, call: Call, cache: CacheKind, sequence: &[i64], state: &Path) -> Vec<f32> {
+    let decoder = decoder(file);
+    let (cache, positions) = decoder.cache(Some(cache), &call, None).unwrap();
+    let ids = &sequence[call.context as usize..(call.context + call.tokens) as usize];
+    let shapes = decoder.shapes(&call, call.context).unwrap();
+    let plain = decoder.inputs.iter().zip(&shapes).filter(|(input, _)| !input.role.is_cache());
+    let tensors = plain.map(|(input, shape)| TensorRequest {
+        values: match input.role {
+            Role::Ids => Values::List(ids.iter().map(i64::to_string).collect()),
+            _ => Values::Random.filling(shape),
+        },
+        ..TensorRequest::random(&input.name, input.element.clone(), &shape.shape, vec![0])
+    });
+    let settings = OnnxruntimeRequest::on_cpu(library, file, 1);
+    let mut request = CellRequest::new("test", BackendRequest::Onnxruntime(settings), tensors.collect());
+    let vocabulary = VOCABULARY as i64;
+    let state = state.to_owned();
+    request.decode = Some(DecodeRequest { decoder, call, cache, positions, state, seeds: vec![SEED], vocabulary });
+    let (done, folder) = run_request(request);
+    assert_eq!(done.failure, None, "{cache:?} {call:?}");
+    let all = floats(folder.path(), 0);
+    assert_eq!(all.len(), VOCABULARY * call.tokens as usize, "caches are no outputs to compare");
+    all[all.len() - VOCABULARY..].to_vec()
+}
+
+const SEED: u64 = 7;
+
+/// The tokens that a cache is filled with for this seed.
+fn sequence(length: u64) -> Vec<i64> {
+    let range = Values::Range(0.into(), VOCABULARY.into());
+    let drawn =
+        TensorRequest { values: range, ..TensorRequest::random("x", ElementType::Int64, &[length], vec![SEED]) };
+    let mut bytes = vec![0; length as usize * 8];
+    inputs::fill(&drawn, 0, &mut bytes).unwrap();
+    bytes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
+}
+
+fn cosine(one: &[f32], other: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    dot(one, other) / (dot(one, one) * dot(other, other)).sqrt()
+}
+
+/// The cache is filled in two parts, kept in a file, and read from there by what comes second.
+#[test]
+fn a_prompt_is_as_many_steps_in_every_form_and_with_every_cache() {
+    let library = need!(onnxruntime);
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = sequence(600);
+    let call = |tokens, context| Call { batch: 1, tokens, context, encoder: 0, generated: 0 };
+    for form in [CacheForm::Grown, CacheForm::Shared, CacheForm::Static, CacheForm::Merged] {
+        let file = network(folder.path(), form);
+        for kind in decoder(&file).caches {
+            let state = folder.path().join(format!("{form:?}-{kind}-state"));
+            let at = |call| scores(library, &file, call, kind, &tokens, &state);
+            let whole = at(call(600, 0));
+            assert!(!state.exists(), "nothing is filled for an empty cache");
+            let step = at(call(1, 599));
+            assert!(cosine(&whole, &step) > 0.9999, "{form:?} {kind}: {}", cosine(&whole, &step));
+            assert!(state.exists());
+            let again = at(call(1, 599));
+            assert_eq!(step, again, "{form:?} {kind}");
+            std::fs::remove_file(&state).unwrap();
+            let several = at(call(4, 596));
+            assert!(cosine(&whole, &several) > 0.9999, "{form:?} {kind}");
+        }
+    }
+}
+
+/// Ids of prompts, as a file.
+fn prompts(project: &Project, ids: &[i64], length: u64) {
+    let bytes = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+    let shape = vec![ids.len() as u64 / length, length];
+    let array = Array { name: "ids".to_owned(), element: ElementType::Int64, shape, bytes, keys: Vec::new() };
+    save_npy(&array, &project.path("prompts.npy")).unwrap();
+}
+
+const FORMS: &str = "\
+models: [{ zoo: gpt-tiny }, { zoo: gpt-tiny, cache: shared }, { zoo: gpt-tiny, cache: static }, { zoo: gpt-tiny, cache: merged }]
+decode: { prompt: 12, prompts: prompts.npy, generate: 16, batch: [1, 3] }
+variants: [{ name: own }, { name: grown, cache: grown }, { name: shared, cache: shared }, { name: copied, cache: copied }]
+runs: 1
+measure: { warmup: { mode: samples, count: 1 }, stop: { mode: samples, count: 2 } }
+compare: { aa: off }
+matrix: { exclude: [{ input: \"*prefill*\" }] }
+";
+
+#[test]
+fn greedy_tokens_do_not_depend_on_form_or_cache() {
+    let _library = need!(onnxruntime);
+    let project = Project::with_spec(FORMS);
+    prompts(&project, &sequence(36), 12);
+    project.run(&["x.yaml", "--wait", "0s"]).expect_code(0);
+    let results: serde_json::Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
+    let cells = results["cells"].as_array().unwrap();
+    for batch in ["b1", "b3"] {
+        let of_batch = cells.iter().filter(|cell| cell["input"].as_str().unwrap().starts_with(batch));
+        let mut hashes: Vec<&str> = of_batch.filter_map(|cell| cell["output_hash"].as_str()).collect();
+        // Grown and merged have two kinds, shared three, static one, and each its own again.
+        assert_eq!(hashes.len(), 11, "{batch}");
+        hashes.dedup();
+        assert_eq!(hashes.len(), 1, "{batch}");
+    }
+    let first = cells.iter().find(|cell| cell["output_hash"].is_string()).unwrap();
+    let metrics = first["metrics"].as_object().unwrap();
+    for name in ["ttft_ns", "itl_ns", "itl_p99_ns", "tpot_ns", "output_tokens_per_s"] {
+        assert!(metrics[name]["value"].as_f64().unwrap() > 0.0, "{name}");
+    }
+}
+
+const CONFIG: &str = r#"{ "model": { "context_length": 2048, "vocab_size": 4096, "decoder": {
+    "filename": "model.onnx", "head_size": 32, "num_attention_heads": 8, "num_hidden_layers": 4, "num_key_value_heads": 2,
+    "inputs": { "past_key_names": "past_key_values.%d.key", "past_value_names": "past_key_values.%d.value" },
+    "outputs": { "present_key_names": "present.%d.key", "present_value_names": "present.%d.value" } } },
+  "search": { "past_present_share_buffer": true } }"#;
+
+/// A folder of onnxruntime-genai, `chat`, with the network in the form that shares its buffers.
+fn folder_of_genai(project: &Project) {
+    let model = network(project.root(), CacheForm::Shared);
+    project.write("chat/genai_config.json", CONFIG);
+    std::fs::rename(model, project.path("chat/model.onnx")).unwrap();
+}
+
+#[test]
+fn a_folder_of_genai_is_its_decoder() {
+    let project = Project::new();
+    folder_of_genai(&project);
+    let text = project.run(&["inspect", "chat"]).expect_code(0).stdout;
+    let line = "decoder    4 layers, 8 heads, 2 of keys, head size 32, cache grown or shared, vocabulary 4,096, context \
+                2,048; its cache takes 2.00 KiB for each token";
+    assert!(text.contains(line), "{text}");
+    // A size that the configuration and the attributes fix is not asked for.
+    assert!(!text.contains("unknown"), "{text}");
+    let text = project.run(&["init", "chat", "-o", "-"]).expect_code(0).stdout;
+    assert!(text.contains("name: chat\n"), "{text}");
+    assert!(text.contains("decode: { prompt: [128, 1024], at: [128, 1024], batch: [1, 4] }"), "{text}");
+    let spec = "models: chat\ndecode: { prompt: 8, at: [16, 2048], verify: 4, batch: [1, 2], capacity: 4 }\n";
+    project.write(
+        "x.yaml",
+        &format!(
+            "{spec}variants: [{{ name: own }}, {{ name: grown, cache: grown }}, {{ name: still, cache: static }}]\n"
+        ),
+    );
+    let done = project.run(&["plan", "x.yaml"]);
+    let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for reason in [
+        "a cache of 4 positions cannot hold 17",
+        "position 2,049 is beyond the 2,048 that the model has",
+        "`capacity` has no effect on a cache that is grown",
+        "its cache cannot be static: it writes at no index (TensorScatter)",
+        "GroupQueryAttention takes several tokens behind a cache of one sequence only, and the batch is 2",
+    ] {
+        assert!(text.contains(reason), "{reason}\n{text}");
+    }
+}
+
+#[test]
+fn what_contradicts_a_decoder_is_named_with_a_remedy() {
+    let project = Project::new();
+    folder_of_genai(&project);
+    project.write("x.yaml", "models: chat\ndecode: { prompt: 8, at: 16 }\n");
+    let refused = |config: &str| {
+        project.write("chat/genai_config.json", config);
+        let done = project.run(&["x.yaml", "--wait", "0s"]).expect_code(2);
+        done.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+    };
+    let wrong = [
+        (
+            CONFIG.replace("\"head_size\": 32", "\"head_size\": 64"),
+            "says head size 64, and `past_key_values.0.key` has 32",
+        ),
+        (
+            CONFIG.replace("\"num_hidden_layers\": 4", "\"num_hidden_layers\": 5"),
+            "says layers 5, and its outputs have 4",
+        ),
+        (CONFIG.replace("4096", "5000"), "says a vocabulary of 5000, and `logits` has 4096"),
+        (CONFIG.replace("2048", "4096"), "says a context of 4096, and `"),
+        ("{".to_owned(), "genai_config.json cannot be read"),
+    ];
+    for (config, reason) in wrong {
+        let text = refused(&config);
+        assert!(text.contains(reason) && text.contains("help:"), "{reason}\n{text}");
+    }
+    project.write("chat/genai_config.json", CONFIG);
+    prompts(&project, &[1, 2, 3, 4096], 4);
+    project.write("x.yaml", "models: chat\ndecode: { prompt: 4, prompts: prompts.npy }\n");
+    let text = project.run(&["x.yaml", "--wait", "0s"]).expect_code(2).stderr;
+    let text = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(text.contains("has the id 4096 for the input `input_ids`, whose vocabulary has 4096"), "{text}");
+    let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
+    project.write("x.yaml", &format!("models: {}\ndecode: {{ at: 4 }}\n", image.display()));
+    let text = project.run(&["x.yaml", "--wait", "0s"]).expect_code(2).stderr;
+    assert!(text.contains("no tokens with a cache of earlier ones"), "{text}");
+}

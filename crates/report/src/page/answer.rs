@@ -201,14 +201,28 @@ pub(super) struct AlikeRankings<'a> {
     pub(super) rankings: Vec<NamedRanking<'a>>,
 }
 
+/// `sequence64` of `b16-sequence64`.
+fn without_batch(input: &str) -> &str {
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    let parts = input.strip_prefix('b').and_then(|rest| rest.split_once('-'));
+    parts.filter(|(batch, _)| is_number(batch)).map_or(input, |(_, rest)| rest)
+}
+
 impl<'a> AlikeRankings<'a> {
     fn of(reader: &'a Reader<'a>, choice: &'a Choice, ranking: &'a Ranking, topic: Topic) -> Self {
         let all: Vec<&Cell> = ranking.candidates.iter().filter_map(|candidate| reader.cell(candidate.cell)).collect();
         let cells: Vec<&Cell> = all.iter().copied().filter(|cell| cell.is_run()).collect();
         let names = NamedRanking { ranking, cells, reader };
+        // Of inputs that differ in their batch, the rest is shared.
+        let name = |cell: &'a Cell, axis: Axis| match &cell.names[axis] {
+            name if axis.has_dimensions() && all.windows(2).any(|pair| pair[0].batch != pair[1].batch) => {
+                without_batch(name)
+            }
+            name => name.as_str(),
+        };
         let shared = |axis: Axis| {
-            let first = &all.first()?.names[axis];
-            all.iter().all(|cell| cell.names[axis] == *first).then(|| first.clone())
+            let first = name(all.first()?, axis);
+            all.iter().all(|cell| name(cell, axis) == first).then(|| first.to_owned())
         };
         let (always, sometimes): (Vec<Axis>, Vec<Axis>) = Axis::ALL.into_iter().partition(|axis| axis.is_always_told());
         let several = sometimes.into_iter().filter(|axis| reader.has_several(*axis));

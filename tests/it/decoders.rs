@@ -173,12 +173,17 @@ fn a_folder_of_genai_is_its_decoder() {
             "{spec}variants: [{{ name: own }}, {{ name: grown, cache: grown }}, {{ name: still, cache: static }}]\n"
         ),
     );
+    let with_encoder = "models: chat\ndecode: { at: 4, encoder: 16 }\n";
+    project.write("y.yaml", with_encoder);
+    let of_encoder = project.run(&["plan", "y.yaml"]).stdout;
     let done = project.run(&["plan", "x.yaml"]);
-    let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = of_encoder + &done.stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for reason in [
         "a cache of 4 positions cannot hold 17",
         "position 2,049 is beyond the 2,048 that the model has",
         "`capacity` has no effect on a cache that is grown",
+        "`encoder` has no effect: no encoder comes before it",
         "its cache cannot be static: it writes at no index (TensorScatter)",
         "GroupQueryAttention takes several tokens behind a cache of one sequence only, and the batch is 2",
     ] {

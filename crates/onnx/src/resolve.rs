@@ -175,7 +175,7 @@ fn check_shapes(signature: &Signature, asked: Asked<'_>) -> Result<(), ShapeErro
     Ok(())
 }
 
-fn check_size(tensor: &ResolvedTensor) -> Result<(), ShapeError> {
+pub(super) fn check_size(tensor: &ResolvedTensor) -> Result<(), ShapeError> {
     // A string takes a byte at least.
     let size = tensor.element.size_bytes().unwrap_or(1);
     let bytes = element_count(&tensor.shape).and_then(|elements| elements.checked_mul(size));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, Plan, Skip, SkipKind};
-use experiment::{CacheKind, InputIndex, InputPoint, ModelIndex, VariantIndex};
+use experiment::{CacheKind, ENCODER, InputIndex, InputPoint, ModelIndex, VariantIndex};
+use onnx::decoder::DecoderError;
 use onnx::precision::ProviderClass;
 use onnx::{BatchChoice, Interface, Resolved, ShapeError};
 
@@ -40,7 +41,11 @@ impl Facts {
     fn unfit_cache(&self, cell: &Cell, model: &str, input: &InputPoint) -> Option<Skip> {
         let decoder = self.models.get(cell.model().index())?.as_ref()?.decoder()?.ok()?;
         let kind = *self.caches.get(cell.variant().index())?;
-        let problem = decoder.cache(kind, &input.call()?, input.capacity()).err()?;
+        let call = input.call()?;
+        let problem = match input.dimensions.contains_key(ENCODER) && !decoder.has_encoder() {
+            true => DecoderError::NoEncoder,
+            false => decoder.cache(kind, &call, input.capacity()).err()?,
+        };
         Some(Skip { kind: SkipKind::Shape, reason: format!("{model}: {problem}"), remedy: Some(problem.remedy()) })
     }
 }

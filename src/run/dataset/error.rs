@@ -54,7 +54,7 @@ pub enum DatasetError {
     #[error("array `{array}` contains values that are not valid {element}")]
     Values { array: String, element: ElementType },
     #[error(
-        "array `{array}` has the id {id} for the input `{input}`, whose vocabulary has {vocabulary}; give ids below that"
+        "array `{array}` has the id {id} for the input `{input}`, whose vocabulary has {vocabulary}; give ids from 0 to {}", vocabulary.saturating_sub(1)
     )]
     BeyondVocabulary { array: String, id: f64, input: String, vocabulary: u64 },
     #[error("cannot write {}", .path.display())]

@@ -53,6 +53,9 @@ pub enum CallsCompared {
     },
 }
 
+/// Ratios are left out whose interval is wider, as the log of its ends' ratio: a factor of two.
+const WIDEST: f64 = std::f64::consts::LN_2;
+
 /// Smaller jumps are not looked for.
 const LEAST_JUMP: f64 = 0.01;
 
@@ -122,7 +125,7 @@ fn of_group(calls: &[Call<'_>]) -> Vec<CallRatio> {
                 ratio: Estimated::of(ratio),
             }));
         }
-        if let (Some(generated), Some(prompt)) = (size(GENERATE), size(PROMPT)) {
+        if let (Some(generated @ 2..), Some(prompt)) = (size(GENERATE), size(PROMPT)) {
             let prefill = calls
                 .iter()
                 .find(|other| other.sizes.get(PROMPT) == Some(&prompt) && !has(other, AT) && !has(other, GENERATE));
@@ -154,6 +157,11 @@ fn ratio_over(
     let logs = call.latencies.iter().filter_map(|(block, time)| Some((time / other(*block)?).ln()));
     let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
     let found = estimate(&logs).filter(|_| logs.len() >= LEAST_RUNS)?;
+    // A ratio that may be anything says nothing.
+    let width = found.interval.map(|interval| interval.high - interval.low);
+    if width.is_none_or(|width| width > WIDEST) {
+        return None;
+    }
     Some(Estimate {
         value: found.value.exp(),
         interval: found.interval.map(|interval| interval.map(f64::exp)),
@@ -180,6 +188,10 @@ fn interpolated(steps: &[&Call<'_>], at: u64, block: u64) -> Option<f64> {
 fn acceptance(ratio: &Estimate, tokens: u64) -> Option<Estimated> {
     let at = |steps: f64| {
         let emitted = |share: f64| (0..tokens).map(|position| share.powi(position as i32)).sum::<f64>();
+        // In so few steps it pays however often a draft is wrong, and in more than there are tokens never.
+        if steps <= 1.0 || steps >= tokens as f64 {
+            return if steps <= 1.0 { 0.0 } else { 1.0 };
+        }
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..50 {
             let middle: f64 = (low + high) / 2.0;
@@ -255,6 +267,11 @@ mod tests {
         // 1 + a + a^2 + a^3 is 1.75.
         let emitted: f64 = (0..4).map(|position| acceptance.value.powi(position)).sum();
         assert!((emitted - 1.75).abs() < 1e-3, "{}", acceptance.value);
+        let step = call(&cell, &[(AT, 64)], |_| 100.0);
+        let cheap = call(&cell, &[(AT, 64), (VERIFY, 4)], |block| 99.0 + block as f64 / 4.0);
+        let found = of_group(&[step, cheap]);
+        let CallsCompared::Verify { acceptance: Some(least), .. } = &found[0].of else { panic!("{found:?}") };
+        assert_eq!((least.low, least.value < 0.02), (Some(0.0), true), "{least:?}");
         let step = call(&cell, &[(AT, 64)], |_| 100.0);
         let dear = call(&cell, &[(AT, 64), (VERIFY, 4)], |_| 450.0);
         let found = of_group(&[step, dear]);

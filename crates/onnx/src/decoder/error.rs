@@ -22,6 +22,12 @@ pub enum DecoderError {
     Unsized { tensor: String, axis: usize },
     #[error("perfrun does not know what the input `{tensor}` of this decoder is for")]
     Unknown { tensor: String },
+    #[error("the cache `{tensor}` always has {positions} positions, and nothing writes into it at an index")]
+    FixedCache { tensor: String, positions: u64 },
+    #[error("none of its outputs is called `logits`, so no token can be chosen")]
+    NoScores,
+    #[error("`encoder` has no effect: no encoder comes before it")]
+    NoEncoder,
     #[error("position {} is beyond the {} that the model has", grouped((*end).into()), grouped((*most).into()))]
     BeyondContext { end: u64, most: u64 },
     #[error("GroupQueryAttention takes several tokens behind a cache of one sequence only, and the batch is {batch}")]
@@ -65,6 +71,14 @@ impl DecoderError {
             DecoderError::Unsized { .. } => {
                 "put its `genai_config.json` or `config.json` beside it, or give whole shapes below `inputs`".to_owned()
             }
+            DecoderError::FixedCache { .. } => {
+                "export it with a dynamic length of the past, or measure it with `inputs` in place of `decode`"
+                    .to_owned()
+            }
+            DecoderError::NoScores => {
+                "name the output `logits` in its `genai_config.json`, or leave `generate` out".to_owned()
+            }
+            DecoderError::NoEncoder => "leave `encoder` out".to_owned(),
             DecoderError::Unknown { .. } => "measure it with `inputs` in place of `decode`".to_owned(),
             DecoderError::BeyondContext { most, .. } => {
                 format!("ask for prompt, context and new tokens of at most {} together", grouped((*most).into()))

@@ -287,6 +287,9 @@ impl Decoder {
         if let Some(fixed) = self.fixed_batch().filter(|fixed| *fixed != call.batch) {
             return Err(DecoderError::Fixed { what: "batch", fixed, asked: call.batch });
         }
+        if call.generated > 0 && self.logits.is_empty() {
+            return Err(DecoderError::NoScores);
+        }
         if self.takes_one_sequence && call.batch > 1 && call.tokens > 1 && call.context > 0 {
             return Err(DecoderError::OneSequence { batch: call.batch });
         }

@@ -89,6 +89,10 @@ impl Sources<'_> {
             inputs,
         };
         (decoder.key_heads, decoder.head_size) = heads_of(&decoder);
+        let fixed = decoder.pasts().find_map(|past| Some((past, fixed_positions(past)?)));
+        if let Some((past, positions)) = fixed.filter(|_| !decoder.caches.contains(&CacheKind::Static)) {
+            return Err(DecoderError::FixedCache { tensor: past.name.clone(), positions });
+        }
         let rows = self.attention.positions.or_else(|| decoder.pasts().find_map(fixed_positions));
         decoder.context = [self.declared.context, rows].into_iter().flatten().min();
         self.check(&decoder, vocabulary, rows)?;
@@ -129,8 +133,12 @@ impl Sources<'_> {
         let outputs = &self.signature.outputs;
         let named = |name: &str| outputs.iter().find(|output| output.name == name);
         let declared = self.declared.logits.as_deref().and_then(named);
-        let is_no_cache = |output: &&TensorType| !self.presents.values().any(|present| present.name == output.name);
-        declared.or_else(|| named("logits")).or_else(|| outputs.iter().find(is_no_cache))
+        // What has another name may be anything: hidden states are no scores.
+        let is_scores = |output: &&TensorType| {
+            let name = output.name.to_lowercase();
+            ["logits", "scores"].iter().any(|word| name.contains(word))
+        };
+        declared.or_else(|| named("logits")).or_else(|| outputs.iter().find(is_scores))
     }
 
     fn kinds(&self, inputs: &[DecoderInput]) -> Vec<CacheKind> {

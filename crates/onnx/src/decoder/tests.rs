@@ -91,6 +91,14 @@ fn what_cannot_be_called_says_why() {
     let outputs = GROWN[1].replace("total,16", "total,kv_cache_dim");
     let problem = decoder([&open, &outputs]).unwrap_err();
     assert!(matches!(problem, DecoderError::Unsized { axis: 3, .. }), "{problem}");
+    let fixed = GROWN[0].replace("2,past_sequence_length,16", "2,64,16");
+    let problem = decoder([&fixed, GROWN[1]]).unwrap_err().to_string();
+    assert!(problem.starts_with("the cache `past_key_values.0.key` always has 64 positions"), "{problem}");
+    // Hidden states are no scores.
+    let hidden = decoder([GROWN[0], &GROWN[1].replace("logits", "last_hidden_state")]).unwrap();
+    let call = Call { batch: 1, tokens: 1, context: 2, encoder: 0, generated: 0 };
+    assert!(hidden.vocabulary.is_none() && hidden.shapes(&call, 2).is_ok());
+    assert_eq!(hidden.shapes(&Call { generated: 4, ..call }, 2).unwrap_err(), DecoderError::NoScores);
     let mut short = decoder(GROWN).unwrap();
     short.context = Some(2048);
     let problem =

@@ -14,7 +14,7 @@ use super::batch::{Asked, BatchChoice};
 use super::decoder::{Call, Declared, Decoder, DecoderError, Role, recognise};
 use super::file::load_graph;
 use super::proto::ModelProto;
-use super::resolve::{Resolved, resolve_guessing, usual_size};
+use super::resolve::{Resolved, check_size, resolve_guessing, usual_size};
 use super::shape_error::ShapeError;
 use super::signature::Signature;
 
@@ -84,6 +84,7 @@ impl Interface {
         let decoder =
             self.decoder().ok_or(ShapeError::NoDecoder)?.map_err(|problem| ShapeError::Decoder(problem.clone()))?;
         let mut tensors = decoder.shapes(call, call.context).map_err(ShapeError::Decoder)?;
+        tensors.iter().try_for_each(check_size)?;
         let is_ids = |name: &str| decoder.inputs.iter().any(|input| input.name == name && input.role == Role::Ids);
         if let Some(graph) = self.graph.as_deref() {
             // The rows of the table of words, which may be less than there are scores.

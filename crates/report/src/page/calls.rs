@@ -3,7 +3,6 @@
 use super::Reader;
 use crate::format::{self, percent};
 use crate::mark::claimed;
-use base::wording::count;
 use experiment::{AT, Axis, GENERATE, PROMPT, VERIFY};
 use judge::results::{CONFIDENCE, CallRatio, CallsCompared, Cell, Estimated};
 
@@ -21,7 +20,7 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
         Some(format!("{}: {}", name(reader, cell), claimed(said(ratio))))
     };
     let more = found.len().saturating_sub(MOST);
-    let more = (more > 0).then(|| format!("{} more in results.json", count(more as u64, "line")));
+    let more = (more > 0).then(|| format!("{more} more in results.json"));
     compared(reader).into_iter().chain(found.iter().take(MOST).filter_map(line)).chain(more).collect()
 }
 
@@ -69,6 +68,9 @@ fn said(found: &CallRatio) -> String {
         }
         CallsCompared::Verify { .. } if found.ratio.high.is_some_and(|high| high <= 1.0) => {
             format!("takes {ratio} of a step, so a free draft pays at any acceptance")
+        }
+        CallsCompared::Verify { tokens, .. } if found.ratio.high.is_none_or(|high| high >= *tokens as f64) => {
+            format!("takes {ratio} of a step, so it is open whether a free draft pays")
         }
         CallsCompared::Verify { acceptance: Some(acceptance), .. } => {
             let share = share(acceptance);

@@ -10,7 +10,9 @@ use crate::files::Depth;
 use crate::form::{FillForm, FillWord, InputEntry, Inputs, OneOrMany, RANGE, SizeEntry, ValuesForm};
 use base::name::LONGEST;
 use experiment::beyond_limit;
-use experiment::{BATCH, BatchSearch, Combine, InputFile, InputPoint, Model, Values};
+use experiment::{
+    AT, BATCH, BatchSearch, CAPACITY, Combine, ENCODER, GENERATE, InputFile, InputPoint, Model, PROMPT, VERIFY, Values,
+};
 use files::digest;
 use reading::yaml::scalar;
 
@@ -174,7 +176,8 @@ pub(super) fn read_sizes(
         }
         if let Some(twice) = written.iter().copied().filter(|size| !seen.insert(*size)).min() {
             // What repeats a size is the shape of a tensor.
-            let hint = (name != BATCH).then(|| {
+            let is_count = [BATCH, AT, PROMPT, VERIFY, GENERATE, CAPACITY, ENCODER].contains(&name);
+            let hint = (!is_count).then(|| {
                 format!(
                     "the shape of a tensor goes below `shapes`: `inputs: [{{ name: one, shapes: {{ {}: [...] }} }}]`",
                     scalar(name)

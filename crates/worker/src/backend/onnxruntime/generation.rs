@@ -85,8 +85,12 @@ impl Generation {
         let first = pool.first().ok_or_else(|| internal("there is no input set"))?;
         let fed = |values| Fed { tensors, values, next: None };
         let scores = scores_of_prompt(session, request, &prompt, fed(first))?;
-        let (batch, vocabulary) = (prompt.batch as i64, scores.shape().last().copied().unwrap_or(1));
-        let of_step = DynTensor::new(&Allocator::default(), *scores.data_type(), vec![batch, 1, vocabulary]);
+        let mut shape = scores.shape().to_vec();
+        // Some give scores of the last token alone, without a dimension for it.
+        if let [_, tokens, _] = shape.as_mut_slice() {
+            *tokens = 1;
+        }
+        let of_step = DynTensor::new(&Allocator::default(), *scores.data_type(), shape);
         let mut logits = [scores, of_step.map_err(|error| run_failure(&error))?];
         let ids = request.decoder.inputs.iter().find(|input| input.role == Role::Ids);
         let ids = ids.ok_or_else(|| internal("the model takes no ids"))?;

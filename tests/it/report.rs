@@ -403,7 +403,7 @@ fn every_report_tells_grade_and_control() {
     }
 }
 
-/// Of runs that are too few to judge nobody knows what they met.
+/// Without a verdict there is nothing that could hold under background load.
 #[test]
 fn what_is_not_judged_is_not_said_to_hold_under_background_load() {
     let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 6 };

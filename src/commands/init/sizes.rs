@@ -85,7 +85,7 @@ impl Sizes {
     }
 }
 
-/// The usual lengths that a model has positions for, and whose tokens its file leaves open.
+/// The usual lengths that a model has positions for.
 fn lengths(decoder: &Decoder) -> Vec<u64> {
     let most = decoder.context.unwrap_or(u64::MAX);
     let fitting: Vec<u64> = LENGTHS.into_iter().filter(|length| *length < most).collect();

@@ -113,7 +113,7 @@ pub enum Extent {
     Positions,
     /// Positions of what an encoder has made.
     Encoder,
-    /// Whatever is asked.
+    /// The same in every call.
     Fixed(u64),
 }
 

@@ -121,3 +121,21 @@ fn a_total_with_a_name_of_its_own_is_the_sum() {
     let settled = recognise(&signature, None, Ok(None)).unwrap().unwrap().settled(&signature);
     assert_eq!(settled.inputs[1].to_string(), "attention_mask: int64 [b, p + s]");
 }
+
+/// Where no output says how many tokens there are, the table of words does.
+#[test]
+fn ids_are_rows_of_the_table() {
+    use crate::proto::{NodeProto, TensorProto};
+    use crate::sample::model_of;
+    use crate::{Interface, Signature};
+
+    let inputs = "input_ids:int64[b,s] past.0.key[b,2,p,8] past.0.value[b,2,p,8]";
+    let outputs = "last_hidden_state[b,s,4] present.0.key[b,2,t,8] present.0.value[b,2,t,8]";
+    let table = TensorProto::of_floats("table", &[7, 4], &[0.5; 28]);
+    let gather = NodeProto::of("Gather", "", &["table", "input_ids"], &["last_hidden_state"], Vec::new());
+    let model = model_of(17, inputs, outputs, vec![table], vec![gather]);
+    let Signature { inputs, outputs } = signature(inputs, outputs);
+    let interface = Interface::of(model, Signature { inputs, outputs });
+    let call = Call { batch: 2, tokens: 3, context: 5, encoder: 0, generated: 0 };
+    assert_eq!(interface.resolve_call(&call).unwrap().tensors[0].integers, Some(0..7));
+}

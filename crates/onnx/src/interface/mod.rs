@@ -91,8 +91,9 @@ impl Interface {
             let mut drawn = tensors.clone();
             integers::choose(graph, &mut drawn, is_ids)?;
             for (tensor, drawn) in tensors.iter_mut().zip(drawn).filter(|(tensor, _)| is_ids(&tensor.name)) {
-                let rows = drawn.integers.map_or(i64::MAX, |rows| rows.end);
-                tensor.integers = Some(0..tensor.integers.as_ref().map_or(rows, |known| known.end.min(rows)));
+                let known = tensor.integers.as_ref().filter(|_| decoder.vocabulary.is_some()).map(|known| known.end);
+                let ends = [known, drawn.integers.map(|rows| rows.end)];
+                tensor.integers = ends.into_iter().flatten().min().map(|end| 0..end).or(tensor.integers.take());
             }
         }
         Ok(Resolved { tensors, batch: Some(BatchChoice::Leading), batch_size: Some(call.batch) })

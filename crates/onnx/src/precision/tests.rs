@@ -218,7 +218,7 @@ fn wrong_names(graph: &GraphProto, around: &HashSet<String>) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever the graph, a conversion converts it or says why not.
+    /// A conversion converts every graph, or says why not.
     #[test]
     fn no_graph_is_too_odd(model in model()) {
         for conversion in conversions(&model) {

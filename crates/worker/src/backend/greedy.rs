@@ -51,21 +51,27 @@ impl Tokens {
         }
     }
 
-    /// Whether generations from now on count; what was counted before does no longer where counting begins.
+    /// Whether generations from now on count. Where counting begins, none before it does.
     pub(super) fn count(&mut self, counts: bool) {
         if counts && !self.is_counting {
             self.counted = Counted::default();
+            self.ends_ns.clear();
         }
         self.is_counting = counts;
     }
 
-    /// A generation begins; the one before is counted now, outside of its own time.
-    pub(super) fn begin(&mut self) {
+    /// Counts the last generation, once. Called between samples, so that it is in no sample's time.
+    pub(super) fn settle(&mut self) {
         if self.is_counting {
             self.counted.add(&self.ends_ns);
         }
-        self.ids.clear();
         self.ends_ns.clear();
+    }
+
+    /// A generation begins.
+    pub(super) fn begin(&mut self) {
+        self.settle();
+        self.ids.clear();
     }
 
     /// Chooses the next token of each sequence by scores, little-endian `[batch, positions, vocabulary]`, those of the last
@@ -97,10 +103,7 @@ impl Tokens {
 
     /// Metrics of the generations that count, by stored name.
     pub(super) fn metrics(&mut self) -> BTreeMap<String, f64> {
-        // The last one has no successor that counts it.
-        if self.is_counting {
-            self.counted.add(&std::mem::take(&mut self.ends_ns));
-        }
+        self.settle();
         self.counted.metrics()
     }
 }
@@ -178,7 +181,7 @@ mod tests {
         assert_eq!(largest(&halves, &ElementType::Float16), 1);
     }
 
-    /// Three generations, of which two count: what aiperf's and genai-perf's definitions give for them by hand.
+    /// Three generations, of which two count, computed by hand.
     #[test]
     fn metrics_follow_from_when_tokens_came() {
         let mut tokens = Tokens::new(1, 4);
@@ -187,9 +190,7 @@ mod tests {
             ends.iter().for_each(|end| tokens.came(*end));
         };
         generation(&mut tokens, &[1, 2, 3, 4]);
-        tokens.count(true);
-        tokens.begin();
-        tokens.count(false);
+        // The last one of the warm-up counts as little as those before it.
         tokens.count(true);
         generation(&mut tokens, &[100, 110, 120, 160]);
         generation(&mut tokens, &[200, 210, 220, 260]);

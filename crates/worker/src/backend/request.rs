@@ -144,6 +144,11 @@ impl TensorRequest {
         }
     }
 
+    /// These values in one set.
+    pub fn filled(name: &str, element: ElementType, shape: &[u64], values: Values) -> Self {
+        TensorRequest { values, ..TensorRequest::random(name, element, shape, vec![0]) }
+    }
+
     /// Number of elements.
     pub(super) fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |product, length| product.saturating_mul(*length))

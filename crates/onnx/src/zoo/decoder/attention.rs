@@ -25,7 +25,7 @@ pub(super) struct Heads {
 /// What each layer is given besides tokens and cache.
 pub(super) enum Place {
     /// Which tokens each one sees, `[batch, 1, sequence, total]`, and cosines and sines of the positions of the new ones,
-    /// `[batch, 1, sequence, head]`. Without a past the cache begins with the new tokens, whatever came in.
+    /// `[batch, 1, sequence, head]`. Without a past the cache begins with the new tokens; the past that is given is not read.
     Plain { mask: Value, turns: [Value; 2], has_past: bool },
     /// The index of the last token of each row, the length of the longest row, and cosines and sines of all positions.
     Shared { last: Value, total: Value, tables: [Value; 2] },

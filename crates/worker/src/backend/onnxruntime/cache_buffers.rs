@@ -7,7 +7,7 @@ use ort::AsPointer;
 use ort::memory::Allocator;
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
-use super::caches::{Layout, misfit};
+use super::caches::{Layout, misfit, shapes_of};
 use super::failures::{run_failure, take_status};
 use super::tensors::{input_value, runtime_element};
 use crate::backend::{DecodeRequest, Failure, TensorRequest};
@@ -32,11 +32,11 @@ enum Memory {
 impl Buffers {
     pub(super) fn new(request: &DecodeRequest) -> Result<Self, Failure> {
         let (decoder, call) = (&request.decoder, &request.call);
-        let end = call.context + call.tokens + call.generated.saturating_sub(1);
-        let shapes = decoder.shapes(call, request.positions).map_err(|problem| misfit(&problem.to_string()))?;
+        let end = call.end();
+        let shapes = shapes_of(request, call, request.positions)?;
         let zeros = |name: &str, element: &ElementType, shape: &[u64]| {
-            let random = TensorRequest::random(name, element.clone(), shape, vec![0]);
-            input_value(&Allocator::default(), &TensorRequest { values: Values::Zeros, ..random }, 0)
+            let tensor = TensorRequest::filled(name, element.clone(), shape, Values::Zeros);
+            input_value(&Allocator::default(), &tensor, 0)
         };
         let mut caches = Vec::new();
         for (input, shape) in decoder.inputs.iter().zip(shapes).filter(|(input, _)| input.role.is_cache()) {
@@ -101,7 +101,7 @@ impl Buffers {
             return Err(take_status(status));
         }
         let value = NonNull::new(value).ok_or_else(|| misfit("no view of a cache"))?;
-        // SAFETY: the value was just made, and nobody else has it; releasing it leaves the memory alone.
+        // SAFETY: the value is new and has no other owner; releasing it does not free the memory it points at.
         let value: DynValue = unsafe { DynValue::from_ptr(value, Some(&Allocator::default())) };
         value.downcast::<DynTensorValueType>().map_err(|error| run_failure(&error))
     }

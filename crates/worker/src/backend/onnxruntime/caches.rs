@@ -16,8 +16,8 @@ use super::stream::Stream;
 use super::tensors::{input_value, runtime_element};
 use crate::backend::{DecodeRequest, Failure, FailureKind, TensorRequest, inputs};
 use experiment::{CacheKind, Device, Values};
-use onnx::ElementType;
 use onnx::decoder::{Call, DecoderInput, Extent, Role};
+use onnx::{ElementType, ResolvedTensor};
 use reading::plain_file;
 
 /// Tokens of a prompt that fill a cache at once: attention needs memory for each pair of them.
@@ -83,13 +83,10 @@ impl Caches {
                 Some(BufReader::with_capacity(1 << 20, file))
             }
         };
-        let shapes = request.decoder.shapes(call, positions).map_err(|problem| misfit(&problem.to_string()))?;
+        let shapes = shapes_of(request, call, positions)?;
         let mut pasts = Vec::new();
         for (input, shape) in request.decoder.inputs.iter().zip(&shapes).filter(|(input, _)| input.role.is_cache()) {
-            let zeros = TensorRequest {
-                values: Values::Zeros,
-                ..TensorRequest::random(&input.name, input.element.clone(), &shape.shape, vec![0])
-            };
+            let zeros = TensorRequest::filled(&input.name, input.element.clone(), &shape.shape, Values::Zeros);
             let mut past = input_value(&Allocator::default(), &zeros, 0)?;
             if let Some(reader) = &mut reader {
                 let held = if input.role == Role::Past { call.context } else { call.encoder } as usize;
@@ -125,7 +122,7 @@ impl Caches {
         }
         let call = &request.call;
         let end = call.context + call.tokens;
-        let behind = request.decoder.shapes(call, end).map_err(|problem| misfit(&problem.to_string()))?;
+        let behind = shapes_of(request, call, end)?;
         for (input, shape) in request.decoder.inputs.iter().zip(&behind).filter(|(input, _)| input.role == Role::Past) {
             let Some(present) = &input.present else { continue };
             let lengths: Vec<i64> = shape.shape.iter().map(|length| *length as i64).collect();
@@ -171,7 +168,7 @@ impl Caches {
     pub(super) fn copy_back(&mut self, name: &str, value: &DynTensor) {
         let Some((_, copy)) = self.copies.iter_mut().find(|(own, _)| own == name) else { return };
         let length = copy.len().min(byte_length(value));
-        // SAFETY: the value is a tensor of the host with at least so many bytes, which nobody writes to any more.
+        // SAFETY: the value is a tensor of the host with at least so many bytes, and the call that wrote it has ended.
         let given = unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), length) };
         copy[..length].copy_from_slice(given);
     }
@@ -179,6 +176,11 @@ impl Caches {
 
 pub(super) fn misfit(problem: &str) -> Failure {
     Failure::new(FailureKind::Shape, problem)
+}
+
+/// The shape of every input of a call whose caches have so many positions.
+pub(super) fn shapes_of(request: &DecodeRequest, call: &Call, positions: u64) -> Result<Vec<ResolvedTensor>, Failure> {
+    request.decoder.shapes(call, positions).map_err(|problem| misfit(&problem.to_string()))
 }
 
 fn unusable(state: &Path, error: &io::Error) -> Failure {
@@ -253,7 +255,7 @@ fn fill_group(
     while held < whole.context {
         let tokens = chunk.min(whole.context - held);
         let call = Call { batch: ids.len() as u64, tokens, context: held, encoder: whole.encoder, generated: 0 };
-        let shapes = decoder.shapes(&call, positions(held)).map_err(|problem| misfit(&problem.to_string()))?;
+        let shapes = shapes_of(request, &call, positions(held))?;
         let mut values = Vec::with_capacity(shapes.len());
         for (input, shape) in decoder.inputs.iter().zip(shapes) {
             let name = input.name.clone();
@@ -276,10 +278,7 @@ fn fill_group(
                 Role::Past | Role::Cross => Values::Zeros,
                 _ => Values::Random.filling(&shape),
             };
-            let tensor = TensorRequest {
-                values: filled,
-                ..TensorRequest::random(&name, input.element.clone(), &shape.shape, vec![0])
-            };
+            let tensor = TensorRequest::filled(&name, input.element.clone(), &shape.shape, filled);
             values.push((name, input_value(&Allocator::default(), &tensor, 0)?));
         }
         let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();

@@ -13,7 +13,7 @@ use ort::session::{IoBinding, RunOptions, Session};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
 use super::cache_buffers::Buffers;
-use super::caches::{bytes_mut, copied, misfit, next_caches};
+use super::caches::{bytes_mut, copied, misfit, next_caches, shapes_of};
 use super::failures::{run_failure, take_status};
 use super::host_call::HostCall;
 use super::tensors::{element_of, input_value};
@@ -95,12 +95,9 @@ impl Generation {
         let ids = request.decoder.inputs.iter().find(|input| input.role == Role::Ids);
         let ids = ids.ok_or_else(|| internal("the model takes no ids"))?;
         let step = Call { tokens: 1, context: prompt.context + prompt.tokens, ..prompt };
-        let next = request.decoder.shapes(&step, 0).map_err(|problem| misfit(&problem.to_string()))?;
+        let next = shapes_of(request, &step, 0)?;
         let next = next.into_iter().find(|tensor| tensor.name == ids.name).map(|tensor| tensor.shape);
-        let zeros = TensorRequest {
-            values: Values::Zeros,
-            ..TensorRequest::random(&ids.name, ids.element.clone(), &next.unwrap_or_default(), vec![0])
-        };
+        let zeros = TensorRequest::filled(&ids.name, ids.element.clone(), &next.unwrap_or_default(), Values::Zeros);
         let next = input_value(&Allocator::default(), &zeros, 0)?;
         let mut buffers = Buffers::new(request)?;
         let mut prompts = Vec::with_capacity(pool.len());
@@ -121,8 +118,8 @@ impl Generation {
 
     /// Generates from the prompts of an input set: the timed region.
     pub(super) fn run(&mut self, session: &Session, options: &RunOptions, set: usize) -> Result<(), Failure> {
-        let began = Instant::now();
         self.tokens.begin();
+        let began = Instant::now();
         let mut caches = Vec::new();
         for index in 0..=self.steps.len() {
             let call = if index == 0 { self.prompts.get_mut(set) } else { self.steps.get_mut(index - 1) };
@@ -168,7 +165,7 @@ fn scores_of_prompt(
     call: &Call,
     fed: Fed<'_>,
 ) -> Result<DynTensor, Failure> {
-    let made = made_inputs(request, call, fed, |shape| shape)?;
+    let made = made_inputs(request, call, fed)?;
     let options = RunOptions::new().map_err(|error| run_failure(&error))?;
     let values: Vec<(&str, &DynTensor)> = made.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let given = run_arrays(session, &options, &values)?;
@@ -181,22 +178,17 @@ fn scores_of_prompt(
 }
 
 /// Every input of a call as a tensor of its own, caches of zeros among them.
-fn made_inputs(
-    request: &DecodeRequest,
-    call: &Call,
-    fed: Fed<'_>,
-    positions: impl Fn(u64) -> u64,
-) -> Result<Vec<(String, DynTensor)>, Failure> {
-    let held = if request.cache == CacheKind::Static { request.positions } else { positions(call.context) };
-    let shapes = request.decoder.shapes(call, held).map_err(|problem| misfit(&problem.to_string()))?;
+fn made_inputs(request: &DecodeRequest, call: &Call, fed: Fed<'_>) -> Result<Vec<(String, DynTensor)>, Failure> {
+    let held = if request.cache == CacheKind::Static { request.positions } else { call.context };
+    let shapes = shapes_of(request, call, held)?;
     let mut made = Vec::with_capacity(shapes.len());
     for (input, shape) in request.decoder.inputs.iter().zip(shapes) {
         let value = match fed.value(input) {
             Some((Some(tensor), value)) => copied(tensor, value)?,
             _ => {
                 let values = if input.role.is_cache() { Values::Zeros } else { Values::Random.filling(&shape) };
-                let random = TensorRequest::random(&input.name, input.element.clone(), &shape.shape, vec![0]);
-                input_value(&Allocator::default(), &TensorRequest { values, ..random }, 0)?
+                let tensor = TensorRequest::filled(&input.name, input.element.clone(), &shape.shape, values);
+                input_value(&Allocator::default(), &tensor, 0)?
             }
         };
         made.push((input.name.clone(), value));
@@ -215,7 +207,7 @@ fn bound(
 ) -> Result<Bound, Failure> {
     let decoder = &request.decoder;
     if request.cache == CacheKind::Copied {
-        let mut made = made_inputs(request, call, fed, |held| held)?;
+        let mut made = made_inputs(request, call, fed)?;
         let comes_later = |name: &String| {
             let role = decoder.inputs.iter().find(|input| input.name == *name).map(|input| input.role);
             call.context > 0 && role.is_some_and(|role| role.is_cache() || role == Role::Ids)
@@ -225,7 +217,7 @@ fn bound(
     }
     let failed = |error: ort::Error| run_failure(&error);
     let positions = |held: u64| if request.cache.has_capacity() { request.positions } else { held };
-    let shapes = |held: u64| decoder.shapes(call, positions(held)).map_err(|problem| misfit(&problem.to_string()));
+    let shapes = |held: u64| shapes_of(request, call, positions(held));
     let mut binding = session.create_binding().map_err(failed)?;
     let end = call.context + call.tokens;
     for ((input, before), after) in decoder.inputs.iter().zip(shapes(call.context)?).zip(shapes(end)?) {
@@ -245,8 +237,8 @@ fn bound(
             }
             (role, None) => {
                 let values = if role.is_cache() { Values::Zeros } else { Values::Random.filling(&before) };
-                let random = TensorRequest::random(&input.name, input.element.clone(), &before.shape, vec![0]);
-                let value = input_value(&Allocator::default(), &TensorRequest { values, ..random }, 0)?;
+                let tensor = TensorRequest::filled(&input.name, input.element.clone(), &before.shape, values);
+                let value = input_value(&Allocator::default(), &tensor, 0)?;
                 binding.bind_input(&input.name, &value).map_err(failed)?;
                 if let Some(name) = present.filter(|_| role == Role::Cross) {
                     let mut given = buffers.present(input, &decoder.cross_shape(input, call))?;

@@ -241,7 +241,7 @@ impl Backend for OnnxRuntime {
             self.caches = caches;
             return Ok(());
         }
-        // The first inference is one without a graph, whatever comes then.
+        // The first inference runs without a graph.
         let options = self.options(replay.without())?;
         let mut bindings = Vec::with_capacity(self.pool.len());
         for values in &self.pool {
@@ -286,6 +286,9 @@ impl Backend for OnnxRuntime {
     }
 
     fn select(&mut self, input_set: usize) {
+        if let Some(generation) = &mut self.generation {
+            generation.tokens.settle();
+        }
         self.selected = input_set;
     }
 
@@ -399,7 +402,7 @@ impl Backend for OnnxRuntime {
         let mut call = self.host_call(session, self.caches.as_ref(), &mut [])?;
         let values = call.outputs(session, &options, self.selected)?;
         let arrays = |(output, value): (&Outlet, Option<DynValue>)| match value {
-            // What comes next reads them, and nobody else.
+            // Only the next call reads them.
             Some(_) if self.is_cache(output.name()) => Ok(Vec::new()),
             Some(value) => arrays_of(output.name(), value),
             None if matches!(output.dtype(), ValueType::Optional(_)) => Ok(Vec::new()),

@@ -14,6 +14,10 @@ const AGREES: f64 = 0.02;
 
 /// A line for each: `step-at-896: jumps by 5.1 % [4.2, 6.0] from 768 positions to 896`.
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
+    // Where the two sides of an A/A comparison differ, any ratio may have the same cause.
+    if reader.results.choice.as_ref().is_some_and(|choice| choice.failed_control.is_some()) {
+        return Vec::new();
+    }
     let found = &reader.results.decoding;
     let line = |ratio: &CallRatio| {
         let cell = reader.cell(ratio.cell)?;

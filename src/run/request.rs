@@ -62,6 +62,7 @@ impl Job {
             state: self.fed_folders().join(format!("cache-{}", &digest::of_text(&content)[..16])),
             seeds,
             vocabulary: ids.map_or(2, |ids| ids.end),
+            teacher: None,
             decoder,
         });
         request
@@ -215,10 +216,14 @@ impl Job {
         self.model(cell)?.fed.get(&cell.input())
     }
 
-    /// How many input sets a cell uses at most: where all that it is fed is from files, no more than they have.
+    /// How many input sets a cell uses at most: where all that differs between them is from files, no more than they have.
     pub(super) fn input_sets(&self, cell: &Cell) -> u32 {
         let wanted = self.measure().inputs;
         let all = |fed: &&Fed| {
+            // Of a decoder only prompts differ.
+            if self.input(cell).decode {
+                return true;
+            }
             let resolved = self.resolved(cell);
             resolved.is_some_and(|resolved| resolved.tensors.iter().all(|tensor| fed.has(&tensor.name)))
         };

@@ -47,8 +47,8 @@ fn scores(library: &Path, file: &Path, call: Call, cache: CacheKind, sequence: &
     let settings = OnnxruntimeRequest::on_cpu(library, file, 1);
     let mut request = CellRequest::new("test", BackendRequest::Onnxruntime(settings), tensors.collect());
     let vocabulary = VOCABULARY as i64;
-    let state = state.to_owned();
-    request.decode = Some(DecodeRequest { decoder, call, cache, positions, state, seeds: vec![SEED], vocabulary });
+    let (state, seeds, teacher) = (state.to_owned(), vec![SEED], None);
+    request.decode = Some(DecodeRequest { decoder, call, cache, positions, state, seeds, vocabulary, teacher });
     let (done, folder) = run_request(request);
     assert_eq!(done.failure, None, "{cache:?} {call:?}");
     let all = floats(folder.path(), 0);
@@ -138,6 +138,45 @@ fn greedy_tokens_do_not_depend_on_form_or_cache() {
     for name in ["ttft_ns", "itl_ns", "itl_p99_ns", "tpot_ns", "output_tokens_per_s"] {
         assert!(metrics[name]["value"].as_f64().unwrap() > 0.0, "{name}");
     }
+}
+
+const PRECISIONS: &str = "\
+models: zoo:gpt-tiny
+decode: { prompt: 12, prompts: prompts.npy, generate: 16 }
+variants: [fp32, int4]
+runs: 1
+measure: { warmup: { mode: samples, count: 1 }, stop: { mode: samples, count: 2 } }
+compare: { aa: off }
+goals: [{ metric: fidelity_kl, max: 0.5 }]
+";
+
+/// Where loops part, what follows differs anyway: they are compared by what they choose behind the same tokens.
+#[test]
+fn int4_is_told_by_divergence_perplexity_and_tokens() {
+    let _library = need!(onnxruntime);
+    let project = Project::with_spec(PRECISIONS);
+    prompts(&project, &sequence(36), 12);
+    project.run(&["x.yaml", "--wait", "0s"]).expect_code(0);
+    let results: serde_json::Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
+    let of = |input: &str| {
+        let is_it = |cell: &&serde_json::Value| cell["variant"] == "int4" && cell["input"] == input;
+        results["cells"].as_array().unwrap().iter().find(is_it).unwrap()["fidelity"].clone()
+    };
+    let prefill = of("prefill-12");
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert_eq!((&prefill["input_sets"], &prefill["language"]["sequences"]), (&3.into(), &3.into()), "{prefill}");
+    let divergence = number(&prefill["language"]["divergence"]["value"]);
+    assert!(divergence > 0.01 && divergence < 1.0, "{prefill}");
+    let perplexity = &prefill["language"]["perplexity"];
+    let ratio = number(&perplexity["own"]) / number(&perplexity["reference"]);
+    assert!((number(&perplexity["ratio"]["value"]) - ratio).abs() < 1e-3, "{perplexity}");
+    let loops = of("generate-16-from-12");
+    let (tokens, greedy) = (&loops["equal"][0], &loops["language"]["greedy"]);
+    assert_eq!((&tokens["output"], &tokens["elements"], &greedy["tokens"]), (&"tokens".into(), &48.into(), &48.into()));
+    assert!(number(&tokens["equal"]) > number(&greedy["before_difference"]), "{loops}");
+    assert!(number(&loops["language"]["divergence"]["value"]) > 0.01, "{loops}");
+    let report = project.read("reports/x/report.md");
+    assert!(report.contains("not judged, KL 0."), "{report}");
 }
 
 const CONFIG: &str = r#"{ "model": { "context_length": 2048, "vocab_size": 4096, "decoder": {

@@ -3,13 +3,14 @@
 //! Input: independent values, usually one for each run. Output: the mean, with an interval from two values on.
 //! Deliberately absent: intervals for autocorrelated samples, which `autocorrelation` has.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::student_t_quantile;
 use super::moments::{mean, standard_deviation};
 
 /// A closed interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower bound.
     pub low: f64,
@@ -46,7 +47,7 @@ impl Interval {
 }
 
 /// An estimate with what is needed to judge it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The estimate, in the unit of the values.
     pub value: f64,

@@ -6,6 +6,7 @@
 mod accuracy;
 mod convert;
 pub(super) mod devices;
+mod language;
 mod outputs;
 pub(super) mod profile;
 mod rate;

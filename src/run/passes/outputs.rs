@@ -6,17 +6,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::Pass;
+use super::language::{self, Pair, Sets};
 use super::reference::{Reference, References, run_stored};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::runner::{RunError, Runner};
 use base::quantity::Nanos;
 use experiment::ModelIndex;
-use files::array::Array;
 use plan::Cell;
-use quality::fidelity::{Fidelity, compare};
+use quality::fidelity::Fidelity;
 use record::{CellFidelity, Compared, NotCompared, Outcome, RunKind, StoreError, StoredRun};
-use worker::backend::CellRequest;
 use worker::protocol::Command;
 use worker::{read_outputs, read_outputs_again};
 
@@ -159,7 +158,15 @@ impl Comparing {
             };
             let Ok(found) = read_outputs(&folder_of(job, Reference::Cell(index))) else { return Ok(()) };
             let Ok(again) = read_outputs_again(&folder_of(job, reference)) else { return Ok(()) };
-            let mut fidelity = compare(&expected, &found, &limits);
+            let folder = folder_of(job, reference);
+            let pair = Pair { cell: index, reference, expected: &expected, found: &found, folder: &folder };
+            let mut fidelity = match pair.compare(job, &limits, runner)? {
+                Ok(fidelity) => fidelity,
+                Err(reason) => {
+                    problem = Some(reason);
+                    continue;
+                }
+            };
             if let Some(again) = again {
                 fidelity = fidelity.against_itself(&expected, &again, &limits, precision);
             }
@@ -169,7 +176,8 @@ impl Comparing {
             self.found.fidelity.push(CellFidelity { cell, reference, no_reference, fidelity });
             return Ok(());
         }
-        if let Some(problem) = problem.filter(|_| needs_stored) {
+        // A loop that could not be fed the reference's tokens is one, whatever its reference.
+        if let Some(problem) = problem.filter(|_| needs_stored || job.input(&cell).call().is_some()) {
             self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_other_values: false });
         }
         Ok(())
@@ -205,9 +213,7 @@ impl Comparing {
             if let Some(failure) = self.failures.get(&cell.model()) {
                 return Ok(Err(failure.clone()));
             }
-            let request = job.stored_request(&cell, job.source_tensors(&cell, job.measure().inputs));
-            let stored = job.model(&cell).and_then(|model| model.file.as_ref());
-            let request = job.decoding(&cell, stored, CellRequest { input_sets: job.input_sets(&cell), ..request });
+            let request = language::stored_request(job, &cell);
             let command = Command::Outputs { path: folder.to_string_lossy().into_owned() };
             let timeout = job.measure().timeout.min(LONGEST);
             if let Err(failure) = run_stored(job, &cell, request, (&folder, command), timeout, runner)? {
@@ -222,9 +228,6 @@ impl Comparing {
 
 /// A stored model that takes longer gives no reference.
 const LONGEST: Nanos = Nanos::from_secs(60);
-
-/// Outputs for each set of inputs.
-type Sets = Vec<Vec<Array>>;
 
 /// The outputs of a cell as the reference of another; nothing where they are not for the same inputs, or why there are none.
 fn outputs_of(job: &Job, cell: &Cell, index: usize) -> Result<Option<Sets>, String> {

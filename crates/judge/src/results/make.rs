@@ -300,8 +300,9 @@ fn profile(manifest: &Manifest, times: &[CellTime<'_>], index: usize) -> Option<
 fn fidelity(mut found: Fidelity) -> Fidelity {
     let finite = |number: f64| rounded(number.min(f64::MAX));
     (found.max_abs, found.mean_abs) = (finite(found.max_abs), found.mean_abs.map(finite));
+    let language = found.language.map(|language| language.with_numbers(rounded));
     let [scaled, mean, close] = [found.max_scaled, found.mean_scaled, found.close].map(|number| number.map(rounded));
-    Fidelity { max_scaled: scaled, mean_scaled: mean, close, cosine: found.cosine.map(as_fact), ..found }
+    Fidelity { max_scaled: scaled, mean_scaled: mean, close, cosine: found.cosine.map(as_fact), language, ..found }
 }
 
 /// As many digits of a hash as an id has.

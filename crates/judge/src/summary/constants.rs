@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use super::{CONFIDENCE, CellSummary, MetricSummary, Scored};
 use crate::profile::cell_times;
-use base::metric::{FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
+use base::metric::{
+    FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_KL, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric, PERPLEXITY,
+};
 use plan::Cell;
 use quality::accuracy::item_bits;
-use quality::fidelity::{Equal, Fidelity};
+use quality::fidelity::{Equal, Fidelity, Language};
 use record::{Manifest, VariantAccuracy};
 use statistics::interval::{Estimate, Interval};
 
@@ -73,6 +75,13 @@ fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
         if let Some(value) = value {
             constant(summary, &metric, value, None);
         }
+    }
+    let language = summary.fidelity.as_ref().and_then(|fidelity| fidelity.language.clone());
+    if let Some(Language { divergence, perplexity, .. }) = language {
+        // One sequence has no interval over sequences.
+        let over_sequences = divergence.filter(|estimate| estimate.interval.is_some());
+        divergence.into_iter().for_each(|it| constant(summary, &FIDELITY_KL, it.value, over_sequences));
+        perplexity.into_iter().for_each(|it| constant(summary, &PERPLEXITY, it.own, None));
     }
     summary.accuracy = manifest.accuracy_of(cell).map(|known| known.scores.clone()).unwrap_or_default();
     judge_classes(manifest, cell, summary);

@@ -12,12 +12,14 @@
 
 mod agreement;
 mod equality;
+mod language;
 mod relation;
 mod sums;
 mod words;
 
 pub use agreement::{Agreement, largest};
 pub use equality::Equal;
+pub use language::{Language, compare_fed, of_loops, of_scores};
 pub use words::{ACCURACY_NOT_MEASURED, OUTPUTS_DIFFER};
 
 use serde::{Deserialize, Serialize};
@@ -74,6 +76,9 @@ pub struct Fidelity {
     /// Items whose scores keep the least cosine, where all numbers are scores and the model also gives labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items_kept: Option<ItemsKept>,
+    /// How like the reference a language model predicts; `None` of other models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
     /// What of the limits is not kept, in words; empty: the variant passes.
     pub misses: Vec<String>,
     /// There are limits; without, the differences are reported and not judged.

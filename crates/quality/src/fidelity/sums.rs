@@ -238,6 +238,7 @@ impl Sums {
             && self.items_kept.items > 0
             && self.least_cosine.is_some();
         let mut found = Fidelity {
+            language: None,
             input_sets,
             items_of_data: None,
             is_given: false,

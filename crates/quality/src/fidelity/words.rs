@@ -2,7 +2,7 @@
 //! from here.
 
 use super::equality::falls_short;
-use super::{Agreement, Equal, Fidelity, ItemsKept};
+use super::{Agreement, Equal, Fidelity, ItemsKept, Language};
 use experiment::{FidelityLimits, Precision};
 
 /// Where nothing says how right the outputs are.
@@ -78,7 +78,8 @@ impl Fidelity {
         let top1 = classes.map(|agreement| format!("top-1 {:.1} %", 100.0 * agreement.top1()));
         let output = self.cosine_of.as_ref().map(|output| format!("{output}: ")).unwrap_or_default();
         let cosine = self.cosine.map(|cosine| format!("{output}cosine {cosine:.4}"));
-        let parts = self.least_equal().map(Equal::words).into_iter().chain(cosine).chain(top1);
+        let language = self.language.iter().flat_map(Language::words);
+        let parts = self.least_equal().map(Equal::words).into_iter().chain(cosine).chain(top1).chain(language);
         parts.collect::<Vec<_>>().join(", ")
     }
 }
@@ -140,6 +141,7 @@ mod tests {
 
     fn fidelity(items_of_data: Option<u64>, same_first: u64, items: u64) -> Fidelity {
         Fidelity {
+            language: None,
             input_sets: 1,
             items_of_data,
             is_given: false,

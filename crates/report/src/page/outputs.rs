@@ -52,9 +52,13 @@ pub(super) fn value_of(score: &Score) -> String {
 
 /// How like the reference's the outputs of a cell are, in a word; `None` where nothing was compared.
 pub(super) fn in_a_word(cell: &Cell) -> Option<String> {
-    let word = cell.compared_outputs()?.in_a_word();
+    let outputs = cell.compared_outputs()?;
+    let word = match outputs.language.as_ref().and_then(|language| language.divergence_words(false)) {
+        Some(divergence) => format!("{}, KL {divergence}", outputs.in_a_word()),
+        None => outputs.in_a_word().to_owned(),
+    };
     Some(match cell.not_compared.len() {
-        0 => word.to_owned(),
+        0 => word,
         left_out => format!("{word}; {left_out} not compared"),
     })
 }
@@ -273,7 +277,29 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
         TableColumn::number("top-1").meaning("items whose largest output is the reference's"),
         |(_, fidelity)| share(fidelity.agreement.as_ref().map(Agreement::top1)),
     );
+    add_language(&mut table);
     Some(table.table(outputs_notes(reader, &cells)))
+}
+
+/// Columns of language models.
+fn add_language(table: &mut Columns<'_, (&Cell, &Fidelity)>) {
+    let of = |fidelity: &Fidelity| fidelity.language.clone();
+    let meaning =
+        "KL divergence of the next token's distribution, in nats a token, with its 95 % interval over sequences";
+    table.add_known(TableColumn::number("KL").meaning(meaning), |(_, fidelity)| {
+        let language = of(fidelity)?;
+        Some(TableCell::number(language.divergence_words(true)?, language.divergence?.value))
+    });
+    let meaning = "of the prompts, and over that of the reference with its 95 % interval over sequences";
+    table.add_known(TableColumn::number("perplexity").meaning(meaning), |(_, fidelity)| {
+        let language = of(fidelity)?;
+        Some(TableCell::number(language.perplexity_words()?, language.perplexity?.own))
+    });
+    let meaning = "tokens of greedy loops before the first difference from the reference's";
+    table.add_known(TableColumn::number("same until").meaning(meaning), |(_, fidelity)| {
+        let greedy = of(fidelity)?.greedy?;
+        Some(TableCell::number(format!("{} of {}", greedy.before_difference, greedy.tokens), greedy.share()))
+    });
 }
 
 fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<String> {
@@ -286,7 +312,15 @@ fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<Strin
         "Outputs of each cell and of its reference for the same {}, by the limits of `fidelity`.",
         same.join(", or the same ")
     )];
-    if known().any(|fidelity| fidelity.items_of_data.is_none() && !fidelity.is_given) {
+    let is_random = |fidelity: &&&Fidelity| fidelity.items_of_data.is_none() && !fidelity.is_given;
+    if known().any(|fidelity| fidelity.language.is_some()) {
+        notes.push(
+            "Greedy loops are compared by what they choose where both are fed the reference's tokens.".to_owned(),
+        );
+        let of_random = known().filter(is_random).any(|fidelity| fidelity.language.is_some());
+        let random = "The ids are random, so that divergences are not those of texts: `decode: { prompts: ids.npy }`.";
+        notes.extend(of_random.then(|| random.to_owned()));
+    } else if known().any(|fidelity| is_random(&fidelity)) {
         notes.push(
             "With random inputs the top classes are meaningless: accuracy needs a `dataset` with labels.".to_owned(),
         );

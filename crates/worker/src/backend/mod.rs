@@ -15,6 +15,7 @@ pub mod onnxruntime;
 mod program;
 mod request;
 mod slowed;
+mod teacher;
 pub mod trace;
 
 pub use execution::{Backend, Phase, Placement};

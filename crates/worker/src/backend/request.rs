@@ -111,6 +111,10 @@ pub struct DecodeRequest {
     pub seeds: Vec<u64>,
     /// Ids are less than this.
     pub vocabulary: i64,
+    /// A folder with the outputs of a loop, whose tokens this one is fed in place of those that it chooses. Its scores are
+    /// outputs too then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teacher: Option<PathBuf>,
 }
 
 /// One input tensor.

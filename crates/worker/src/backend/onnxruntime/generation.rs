@@ -18,6 +18,7 @@ use super::failures::{run_failure, take_status};
 use super::host_call::HostCall;
 use super::tensors::{element_of, input_value};
 use crate::backend::greedy::Tokens;
+use crate::backend::teacher::Teacher;
 use crate::backend::{DecodeRequest, Failure, FailureKind, TensorRequest};
 use experiment::{CacheKind, Values};
 use files::array::Array;
@@ -38,6 +39,8 @@ pub(super) struct Generation {
     /// What bindings read and write.
     _buffers: Buffers,
     pub(super) tokens: Tokens,
+    /// What it is fed instead of them.
+    teacher: Option<Teacher>,
 }
 
 /// One call with all its inputs.
@@ -113,7 +116,9 @@ impl Generation {
         }
         let tokens = Tokens::new(prompt.batch as usize, request.call.generated as usize);
         let (inputs, output) = (request.decoder.inputs.clone(), request.decoder.logits.clone());
-        Ok(Generation { inputs, output, prompts, steps, logits, next, _buffers: buffers, tokens })
+        let teacher = request.teacher.as_ref().map(|folder| Teacher::read(folder, prompt.batch as usize, &output));
+        let teacher = teacher.transpose()?;
+        Ok(Generation { inputs, output, prompts, steps, logits, next, _buffers: buffers, tokens, teacher })
     }
 
     /// Generates from the prompts of an input set: the timed region.
@@ -145,16 +150,22 @@ impl Generation {
             }
             let element = element_of(*logits.data_type());
             let vocabulary = logits.shape().last().copied().unwrap_or(1).max(1) as usize;
-            let chosen = self.tokens.choose(bytes_mut(logits)?, &element, vocabulary);
-            write_ids(&mut self.next, chosen)?;
+            let scores = bytes_mut(logits)?;
+            let chosen = self.tokens.choose(scores, &element, vocabulary);
+            match &mut self.teacher {
+                Some(teacher) => {
+                    write_ids(&mut self.next, &teacher.next((set, index), scores, (&element, vocabulary)))?;
+                }
+                None => write_ids(&mut self.next, chosen)?,
+            }
             self.tokens.came(began.elapsed().as_nanos() as u64);
         }
         Ok(())
     }
 
-    /// The tokens of the last generation.
+    /// The tokens of the last generation; with a teacher the scores too.
     pub(super) fn outputs(&self) -> Vec<Array> {
-        vec![self.tokens.array()]
+        [self.tokens.array()].into_iter().chain(self.teacher.as_ref().map(Teacher::array)).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the queries of a run under a load say: rates, late ones, and what is left of their order.
 
 use base::metric::{self, Metric};
-use experiment::{LatencyBound, Load};
+use experiment::{LatencyBound, Load, ServedQuery};
 use record::StoredRun;
 use statistics::early_stopping::early_stopping_estimate;
 use statistics::largest_rate::{LateCounts, Schedule};
@@ -9,6 +9,7 @@ use statistics::mean;
 use statistics::quantile::{median, quantile_sorted, sorted};
 use statistics::queue::{discarded_queries, poisson_arrivals};
 use statistics::random::{Xoshiro256PlusPlus, stream_seed};
+use worker::measure::Samples;
 
 /// The load that a run was put under.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,17 +50,27 @@ pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
     let per_second = queries_per_s * f64::from(served.load.inferences());
     let little = served.load.clients().map(|clients| queries_per_s * mean / 1e9 / f64::from(clients));
     let percentile = served.load.early_stopping();
-    let found: [(Metric, Option<f64>); 8] = [
+    // Since they were due, as latencies.
+    let since_due = |answers_ns: &[f64]| -> Vec<f64> {
+        let parts = latencies.iter().zip(&services).zip(answers_ns);
+        parts.map(|((latency, service), answer)| latency - (service - answer)).collect()
+    };
+    let first_tokens = since_due(&counted(&measured.first_token_ns));
+    let bound = served.load.bound().filter(|_| !served.is_predicted);
+    let late = bound.map(|bound| {
+        let queries = queries_of(measured);
+        let answers: Vec<f64> = queries.iter().skip(first).map(|query| bound.answer_ns(*query)).collect();
+        bound.late_share(&since_due(&answers))
+    });
+    let found: [(Metric, Option<f64>); 9] = [
         (metric::LATENCY, median(&latencies)),
         (metric::THROUGHPUT, Some(per_second)),
         (metric::ITEMS, items.map(|items| per_second * items as f64)),
         (metric::SERVICE, median(&services)),
         (metric::LATENESS, quantile_sorted(&sorted(&lateness), 0.99)),
         (metric::LITTLE, little),
-        (
-            metric::LATE_SHARE,
-            served.load.bound().filter(|_| !served.is_predicted).map(|bound| bound.late_share(&latencies)),
-        ),
+        (metric::LATE_SHARE, late),
+        (metric::TTFT, median(&first_tokens)),
         (metric::EARLY_STOPPING, percentile.and_then(|percentile| early_stopping_estimate(&latencies, percentile))),
     ];
     run.data.metrics.extend(found.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?))));
@@ -82,33 +93,50 @@ const SCHEDULES: u32 = 16;
 fn late_counts(run: &StoredRun, served: Served, bound: LatencyBound) -> Option<LateCounts> {
     let (measured, discarded) = (&run.data.measured, run.late_warmup as usize);
     let (rate, servers) = (served.per_s?, served.callers as usize);
-    let services: Vec<f64> = measured.service_ns.iter().map(|ns| *ns as f64).collect();
+    let queries = queries_of(measured);
+    let (services, answers) = times_of(&queries, bound);
     let first = *measured.start_ns.first()?;
     let since = |start: &u64| start.saturating_sub(first) as f64 / 1e9 * rate;
     let arrivals: Vec<f64> = measured.start_ns.iter().map(since).collect();
-    let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers, discarded };
+    let schedule = Schedule { arrivals: &arrivals, services_ns: &services, answers_ns: &answers, servers, discarded };
     let measured = (!served.is_predicted).then(|| LateCounts::of(schedule, rate, bound.limit.0 as f64));
     let replays = served.seed.into_iter().flat_map(|seed| {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, 1));
-        let counted = services.get(discarded..).unwrap_or_default();
-        (1..SCHEDULES).filter_map(move |_| replayed(counted, servers, rate, bound, &mut random)).collect::<Vec<_>>()
+        let counted = queries.get(discarded..).unwrap_or_default().to_vec();
+        (1..SCHEDULES).filter_map(move |_| replayed(&counted, servers, rate, bound, &mut random)).collect::<Vec<_>>()
     });
     measured.into_iter().chain(replays).reduce(|all, other| all.and(&other))
 }
 
-/// Service times, in their order and from anywhere on, through a schedule of their own.
+/// The queries of a run, as they were served.
+pub(super) fn queries_of(measured: &Samples) -> Vec<ServedQuery> {
+    let tokens = |query: usize| {
+        let (first, gap) = measured.first_token_ns.get(query).zip(measured.gap_ns.get(query))?;
+        Some([*first as f64, *gap as f64])
+    };
+    let services = measured.service_ns.iter().enumerate();
+    services.map(|(query, ns)| ServedQuery { service_ns: *ns as f64, tokens_ns: tokens(query) }).collect()
+}
+
+/// How long each was served, and until when the bound was about it.
+fn times_of(queries: &[ServedQuery], bound: LatencyBound) -> (Vec<f64>, Vec<f64>) {
+    queries.iter().map(|query| (query.service_ns, bound.answer_ns(*query))).unzip()
+}
+
+/// Queries, in their order and from anywhere on, through a schedule of their own.
 pub(super) fn replayed(
-    services_ns: &[f64],
+    queries: &[ServedQuery],
     servers: usize,
     rate: f64,
     bound: LatencyBound,
     random: &mut Xoshiro256PlusPlus,
 ) -> Option<LateCounts> {
-    let capacity = servers as f64 / mean(services_ns)? * 1e9;
+    let capacity = servers as f64 / mean(&times_of(queries, bound).0)? * 1e9;
     let discarded = discarded_queries(rate / capacity);
     let arrivals = poisson_arrivals(REPLAYED + discarded, random);
-    let from = random.below(services_ns.len() as u64) as usize;
-    let services: Vec<f64> = services_ns.iter().cycle().skip(from).take(arrivals.len()).copied().collect();
-    let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers, discarded };
+    let from = random.below(queries.len() as u64) as usize;
+    let queries: Vec<ServedQuery> = queries.iter().cycle().skip(from).take(arrivals.len()).copied().collect();
+    let (services, answers) = times_of(&queries, bound);
+    let schedule = Schedule { arrivals: &arrivals, services_ns: &services, answers_ns: &answers, servers, discarded };
     Some(LateCounts::of(schedule, rate, bound.limit.0 as f64))
 }

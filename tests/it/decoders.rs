@@ -179,6 +179,29 @@ fn int4_is_told_by_divergence_perplexity_and_tokens() {
     assert!(report.contains("not judged, KL 0."), "{report}");
 }
 
+/// Within an hour no first token is late, and within a microsecond every one is.
+#[test]
+fn a_loop_is_late_by_its_first_token() {
+    let _library = need!(onnxruntime);
+    let late = |bound: &str| {
+        let project = Project::with_spec(&format!(
+            "models: zoo:gpt-tiny\ndecode: {{ prompt: 8, at: 4, generate: 4 }}\nruns: 1\ncompare: {{ aa: off }}\n\
+             measure: {{ load: {{ rate: 20/s, bound: {bound} }}, stop: {{ mode: samples, count: 20 }} }}\n\
+             goals: [{{ metric: ttft, max: 1h }}]\n"
+        ));
+        project.run(&["x.yaml", "--wait", "0s"]).expect_code(0);
+        let results: serde_json::Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
+        let cells = results["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 1, "steps have no first token");
+        let value = |name: &str| cells[0]["metrics"][name]["value"].as_f64().unwrap();
+        assert!(value("ttft_ns") < value("latency_ns"), "{cells:?}");
+        value("late_ratio")
+    };
+    assert_eq!(late("{ ttft_p99: 1h, itl_p99: 1h }"), 0.0);
+    assert_eq!(late("{ ttft_p99: 1us }"), 1.0);
+    assert_eq!(late("{ ttft_p99: 1h, itl_p99: 1us }"), 1.0);
+}
+
 const CONFIG: &str = r#"{ "model": { "context_length": 2048, "vocab_size": 4096, "decoder": {
     "filename": "model.onnx", "head_size": 32, "num_attention_heads": 8, "num_hidden_layers": 4, "num_key_value_heads": 2,
     "inputs": { "past_key_names": "past_key_values.%d.key", "past_value_names": "past_key_values.%d.value" },

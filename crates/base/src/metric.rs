@@ -113,6 +113,11 @@ impl Metric {
         self.reported_by == ReportedBy::OneRun
     }
 
+    /// Whether only greedy loops have it.
+    pub fn is_of_loops(&self) -> bool {
+        [TTFT, ITL, ITL_P99, ITL_LARGEST, TPOT, OUTPUT_TOKENS].iter().any(|metric| metric.name == self.name)
+    }
+
     /// The name without its unit, as users refer to it (`latency` for `latency_ns`).
     pub fn stem(&self) -> &'static str {
         let units = ["_ns", "_bytes", "_per_s", "_ratio", "_joules"];

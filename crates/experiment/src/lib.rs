@@ -61,7 +61,7 @@ pub use fidelity::{FidelityLimits, FidelitySettings};
 pub use index::{DeviceIndex, InputIndex, ModelIndex, RuntimeIndex, VariantIndex};
 pub use input::{BatchSearch, InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
-pub use load::{Arrivals, LatencyBound, Load, spaced};
+pub use load::{Arrivals, LatencyBound, Load, ServedQuery, spaced};
 pub use matrix::{Combine, Factor, MatrixError, Space, beyond_limit};
 pub use measure::{
     AdaptiveWarmup, Boundary, Cache, Design, Measure, Parallel, PrecisionStop, Profiling, Rebuild, Retake, SamplesStop,

@@ -55,18 +55,54 @@ pub struct LatencyBound {
     pub probability: f64,
     /// In nanoseconds.
     pub limit: Nanos,
+    /// What it is about is when the first token of a greedy loop came, not its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_to_first_token: bool,
+    /// The 99th percentile of a loop's own gaps between tokens must not pass this either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Nanos>,
+}
+
+/// What a query took once it had begun, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServedQuery {
+    /// To its end.
+    pub service_ns: f64,
+    /// To the first token of a greedy loop, and the 99th percentile of the gaps between its tokens.
+    pub tokens_ns: Option<[f64; 2]>,
 }
 
 impl LatencyBound {
+    /// On the latency of whole queries.
+    pub fn of(probability: f64, limit: Nanos) -> Self {
+        LatencyBound { probability, limit, is_to_first_token: false, gap: None }
+    }
+
     /// The share of queries that may be late.
     pub fn allowed(&self) -> f64 {
         1.0 - self.probability
     }
 
-    /// The share of queries that are late, by their latencies in nanoseconds; 0 of none.
-    pub fn late_share(&self, latencies_ns: &[f64]) -> f64 {
-        let late = latencies_ns.iter().filter(|latency| **latency > self.limit.0 as f64).count();
-        late as f64 / latencies_ns.len().max(1) as f64
+    /// The share of queries that are late, by their times to what the bound is about; 0 of none.
+    pub fn late_share(&self, answers_ns: &[f64]) -> f64 {
+        let late = answers_ns.iter().filter(|answer| **answer > self.limit.0 as f64).count();
+        late as f64 / answers_ns.len().max(1) as f64
+    }
+
+    /// From the beginning of a query to what the bound is about, in nanoseconds; infinite where its gaps are too long, since
+    /// no wait makes them shorter.
+    pub fn answer_ns(&self, query: ServedQuery) -> f64 {
+        let ServedQuery { service_ns, tokens_ns } = query;
+        match tokens_ns {
+            Some([_, gap]) if self.gap.is_some_and(|most| gap > most.0 as f64) => f64::INFINITY,
+            Some([first, _]) if self.is_to_first_token => first,
+            _ => service_ns,
+        }
+    }
+
+    /// Whether it bounds tokens of a greedy loop.
+    pub fn is_of_tokens(&self) -> bool {
+        self.is_to_first_token || self.gap.is_some()
     }
 
     /// `p99`
@@ -79,7 +115,9 @@ impl LatencyBound {
 /// `p99 <= 20 ms`
 impl std::fmt::Display for LatencyBound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} <= {}", self.statistic().name(), spaced(&self.limit.to_string()))
+        let of = if self.is_to_first_token { "ttft_" } else { "" };
+        write!(f, "{of}{} <= {}", self.statistic().name(), spaced(&self.limit.to_string()))?;
+        self.gap.map_or(Ok(()), |gap| write!(f, " and itl_p99 <= {}", spaced(&gap.to_string())))
     }
 }
 
@@ -210,4 +248,24 @@ impl Load {
 
 fn rate(items: bool) -> MetricReference {
     MetricReference::of(if items { &ITEMS } else { &THROUGHPUT })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_on_tokens_is_about_the_first_one_and_the_gaps() {
+        let whole = LatencyBound::of(0.99, Nanos(50));
+        let first = LatencyBound { is_to_first_token: true, ..whole };
+        let both = LatencyBound { gap: Some(Nanos(7)), ..first };
+        let answers = |tokens_ns: Option<[f64; 2]>| {
+            let query = ServedQuery { service_ns: 100.0, tokens_ns };
+            [whole, first, both].map(|bound| bound.answer_ns(query))
+        };
+        assert_eq!(answers(Some([30.0, 8.0])), [100.0, 30.0, f64::INFINITY]);
+        assert_eq!(answers(Some([30.0, 7.0])), [100.0, 30.0, 30.0]);
+        assert_eq!(answers(None), [100.0; 3]);
+        assert_eq!(both.late_share(&[30.0, f64::INFINITY]), 0.5);
+    }
 }

@@ -204,9 +204,11 @@ impl Plan {
         &self.axes.inputs()[cell.input()]
     }
 
-    /// Whether a number of a cell is one of its load, if it has one.
-    pub fn load_reports(&self, cell: usize, metric: MetricReference) -> bool {
-        self.input_of(&self.cells[cell]).load.is_none_or(|load| load.reports(metric.metric))
+    /// Whether a cell may have this number: one of its load, if it has one, and one of greedy loops if it is one.
+    pub fn reports(&self, cell: usize, metric: MetricReference) -> bool {
+        let input = self.input_of(&self.cells[cell]);
+        let is_loop = || input.call().is_some_and(|call| call.generated > 0);
+        input.load.is_none_or(|load| load.reports(metric.metric)) && (!metric.metric.is_of_loops() || is_loop())
     }
 
     /// Names of a cell's coordinates.

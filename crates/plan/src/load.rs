@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn largest(probability: f64) -> Load {
-        let bound = LatencyBound { probability, limit: Nanos::from_millis(20) };
+        let bound = LatencyBound::of(probability, Nanos::from_millis(20));
         Load::Largest { arrivals: Default::default(), bound }
     }
 

@@ -269,6 +269,8 @@ mod tests {
             device_ns: (0..count).map(|sample| 90 + sample).collect(),
             service_ns: (0..count).map(|sample| 80 + sample).collect(),
             late_ns: (0..count).collect(),
+            first_token_ns: (0..count).map(|sample| 8 + sample).collect(),
+            gap_ns: (0..count).map(|sample| 7 + sample).collect(),
         };
         let data = RunData {
             metrics: BTreeMap::from([("latency_ns".to_owned(), 0.1 + 0.2)]),

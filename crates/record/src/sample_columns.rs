@@ -19,13 +19,15 @@ enum Column {
     Optional(fn(&mut Samples) -> &mut Vec<u64>),
 }
 
-const COLUMNS: [(&str, Column); 6] = [
+const COLUMNS: [(&str, Column); 8] = [
     ("start_ns", Column::U64(|samples| &mut samples.start_ns)),
     (DURATION, Column::U64(|samples| &mut samples.duration_ns)),
     ("input", Column::U32(|samples| &mut samples.input)),
     ("device_ns", Column::Optional(|samples| &mut samples.device_ns)),
     ("service_ns", Column::Optional(|samples| &mut samples.service_ns)),
     ("late_ns", Column::Optional(|samples| &mut samples.late_ns)),
+    ("first_token_ns", Column::Optional(|samples| &mut samples.first_token_ns)),
+    ("gap_ns", Column::Optional(|samples| &mut samples.gap_ns)),
 ];
 
 /// The columns of these samples, each an end of those of a run.

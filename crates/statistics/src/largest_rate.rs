@@ -26,6 +26,8 @@ pub struct Schedule<'a> {
     pub arrivals: &'a [f64],
     /// How long each was served, in nanoseconds.
     pub services_ns: &'a [f64],
+    /// How long after the beginning of its service each had what the bound is about, in nanoseconds.
+    pub answers_ns: &'a [f64],
     /// How many are served at once.
     pub servers: usize,
     /// Queries that do not count, at the beginning.
@@ -60,7 +62,10 @@ impl LateCounts {
             }
             let gap_ns = 1e9 / (rate * factor(step));
             let times = sojourn_times(schedule.arrivals, gap_ns, schedule.services_ns, schedule.servers);
-            times.skip(schedule.discarded).filter(|time| *time > bound_ns).count() as u32
+            let parts = schedule.services_ns.iter().zip(schedule.answers_ns);
+            // Where both are one, the difference is exactly nothing.
+            let answered = times.zip(parts).map(|(time, (service, answer))| time - (service - answer));
+            answered.skip(schedule.discarded).filter(|time| *time > bound_ns).count() as u32
         };
         LateCounts { rate, queries: queries as u32, late: (0..STEPS).map(late).collect() }
     }
@@ -261,7 +266,9 @@ mod tests {
             let discarded = discarded_queries(self.utilisation);
             let services_ns = &self.service.draw(counted + discarded, random)[..];
             let arrivals = &poisson_arrivals(counted + discarded, random)[..];
-            LateCounts::of(Schedule { arrivals, services_ns, servers: self.servers, discarded }, rate, bound)
+            let answers_ns = services_ns;
+            let schedule = Schedule { arrivals, services_ns, answers_ns, servers: self.servers, discarded };
+            LateCounts::of(schedule, rate, bound)
         }
 
         /// Of so many repetitions of ten processes, how many intervals hold the true rate, and the mean of the estimates
@@ -362,7 +369,15 @@ mod tests {
     #[test]
     fn a_rate_that_cannot_be_served_keeps_no_bound() {
         let (arrivals, services) = (poisson_arrivals(400, &mut Xoshiro256PlusPlus::seed_from_u64(1)), vec![1.0; 400]);
-        let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers: 1, discarded: 0 };
+        let schedule =
+            Schedule { arrivals: &arrivals, services_ns: &services, answers_ns: &services, servers: 1, discarded: 0 };
+        // What is answered earlier is late less often, and what is never answered always.
+        let late = |answer: f64| {
+            let answers = vec![answer; services.len()];
+            LateCounts::of(Schedule { answers_ns: &answers, ..schedule }, 50.0, 20e6).late[0]
+        };
+        assert!(late(1.0) <= LateCounts::of(schedule, 50.0, 20e6).late[0]);
+        assert_eq!(late(f64::INFINITY) as usize, services.len());
         let counts = LateCounts::of(schedule, 0.9e9, 1e6);
         assert!(counts.own_rate(ALLOWED).is_some_and(|rate| rate < 1.02e9));
         // A damaged file.

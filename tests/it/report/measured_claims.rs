@@ -69,7 +69,7 @@ pub(super) fn loads(number: u64) -> Results {
     let best = 1.0 + 5.0 * random.unit();
     let sd = [0.001, 0.02, 0.2][random.below(3) as usize];
     let shift = random.normal();
-    let bound = LatencyBound { probability: [0.9, 0.99][random.below(2) as usize], limit: Nanos(20_000_000) };
+    let bound = LatencyBound::of([0.9, 0.99][random.below(2) as usize], Nanos(20_000_000));
     for (index, cell) in results.cells.iter_mut().enumerate() {
         let level = f64::from(first) + index as f64;
         let mut values = |center: f64| (0..RUNS).map(|_| center * (sd * random.normal()).exp()).collect::<Vec<_>>();

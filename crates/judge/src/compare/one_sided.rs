@@ -58,7 +58,7 @@ mod tests {
 
     /// A cell whose runs were at this rate; `late` is the share of late queries by the number of the rate among 106.
     fn cell(rate: f64, late: impl Fn(u32) -> u32) -> CellSummary {
-        let bound = LatencyBound { probability: 0.99, limit: Nanos(20_000_000) };
+        let bound = LatencyBound::of(0.99, Nanos(20_000_000));
         let counts = LateCounts { rate, queries: 10_000, late: (0..106).map(late).collect() };
         CellSummary {
             load: Some(Load::Largest { arrivals: Arrivals::Poisson, bound }),

@@ -121,7 +121,7 @@ struct Set<'a> {
 impl Set<'_> {
     fn weigh(&self, cells: &[usize]) -> Option<Tradeoff> {
         // What is near the largest rate is not weighed against what is at it.
-        if cells.iter().any(|cell| self.metrics.iter().any(|metric| !self.plan.load_reports(*cell, *metric))) {
+        if cells.iter().any(|cell| self.metrics.iter().any(|metric| !self.plan.reports(*cell, *metric))) {
             return None;
         }
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();

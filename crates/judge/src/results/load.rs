@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn no_rate_is_kept_above_the_largest() {
-        let bound = LatencyBound { probability: 0.99, limit: Nanos(20_000_000) };
+        let bound = LatencyBound::of(0.99, Nanos(20_000_000));
         let at = |per_s: f64, late: [f64; 2]| {
             let queries = Load::Rate { per_s, arrivals: Arrivals::Poisson, bound: Some(bound) };
             cell(queries, LATE_SHARE.name, late)

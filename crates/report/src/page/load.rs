@@ -100,7 +100,7 @@ fn knee_words(reader: &Reader<'_>, claim: &Claim) -> Option<String> {
 
 /// The percentile of latency that the load of a cell bounds.
 pub(super) fn bounded_percentile(cell: &Cell) -> Option<MetricReference> {
-    let bound = cell.load.as_ref()?.queries.bound()?;
+    let bound = cell.load.as_ref()?.queries.bound().filter(|bound| !bound.is_of_tokens())?;
     Some(MetricReference { metric: &LATENCY, statistic: bound.statistic() })
 }
 

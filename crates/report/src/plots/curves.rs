@@ -364,7 +364,7 @@ mod tests {
     fn a_line_leaves_the_figure_at_its_top() {
         assert_eq!(below(&[(0.0, 100.0), (10.0, -100.0), (20.0, -200.0)], 0.0), [(0.0, 100.0), (5.0, 0.0)]);
         // Saturated cells do not press the rest flat.
-        let bound = LatencyBound { probability: 0.99, limit: base::quantity::Nanos(20_000_000) };
+        let bound = LatencyBound::of(0.99, base::quantity::Nanos(20_000_000));
         let lines = [line("a", &[(50.0, 1e7), (400.0, 1e10)])];
         assert!(!up(RATES, &lines, Some(bound), 1e6).holds(1e4));
     }

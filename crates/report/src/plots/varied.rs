@@ -156,7 +156,7 @@ fn caption(varied: &Varied, lines: &[Line], has_bound: bool, is_cut: bool) -> St
 fn bound(reader: &Reader<'_>, varied: &Varied) -> Option<LatencyBound> {
     let bounds = reader.results.cells.iter().filter_map(|cell| cell.load.as_ref()?.queries.bound());
     let [only] = distinct(bounds).try_into().ok()?;
-    Some(only).filter(|_| varied.stem == "rate")
+    Some(only).filter(|bound: &LatencyBound| varied.stem == "rate" && !bound.is_of_tokens())
 }
 
 /// A line in the making, and the cells on it.

@@ -8,7 +8,8 @@ use super::inputs::{Size, file, read_sizes};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{CountEntry, DecodeForm, ExperimentForm, ModelEntry, OneOrMany, SizeEntry, VariantEntry};
-use experiment::{AT, BATCH, CAPACITY, ENCODER, GENERATE, InputFile, InputPoint, PROMPT, VERIFY, beyond_limit};
+use base::metric::MetricReference;
+use experiment::{AT, BATCH, CAPACITY, ENCODER, GENERATE, InputFile, InputPoint, Model, PROMPT, VERIFY, beyond_limit};
 
 /// The points of `decode`: for each batch and capacity the prompts, then the steps, then several tokens at once.
 pub(super) fn expand(
@@ -148,17 +149,29 @@ fn needs(form: &DecodeForm, place: &DocumentPath, check: &mut Check<'_>) {
     }
 }
 
+/// Refuses metrics of greedy loops where there is none.
+pub(super) fn check_metrics(
+    asked: &[(DocumentPath, MetricReference)],
+    inputs: &[InputPoint],
+    models: &[Model],
+    check: &mut Check<'_>,
+) {
+    let of_models = models.iter().filter_map(|model| model.inputs.as_ref()).flatten();
+    let mut all = inputs.iter().chain(of_models);
+    if all.any(|point| point.call().is_some_and(|call| call.generated > 0)) {
+        return;
+    }
+    for (place, reference) in asked.iter().filter(|(_, reference)| reference.metric.is_of_loops()) {
+        let message = format!("no cell has `{reference}`: greedy loops have it");
+        check.error(place, message, "write `decode: { prompt: 128, generate: 64 }`".to_owned());
+    }
+}
+
 /// Refuses kinds of caches where no decoder is called, and what calls of one cannot have.
 pub(super) fn check_others(form: &ExperimentForm, check: &mut Check<'_>) {
-    let top = DocumentPath::top;
-    for (place, is_written, what) in [
-        (top("measure").key("load"), form.measure.load.is_some(), "`measure.load` sends no calls of a decoder"),
-        (top("dataset"), form.dataset.is_some(), "`dataset` feeds no calls of a decoder"),
-    ] {
-        if is_written && form.decode.is_some() {
-            let problem = check.at_key(&place, what);
-            check.problems.push(problem.with_hint("leave it out, or give sizes as `inputs` in place of `decode`"));
-        }
+    if form.dataset.is_some() && form.decode.is_some() {
+        let problem = check.at_key(&DocumentPath::top("dataset"), "`dataset` feeds no calls of a decoder");
+        check.problems.push(problem.with_hint("leave it out, or give sizes as `inputs` in place of `decode`"));
     }
     let has_own = |entry: &ModelEntry| matches!(entry, ModelEntry::Form(form) if form.decode.is_some());
     let has_calls = form.decode.is_some() || form.models.as_slice().iter().any(has_own);

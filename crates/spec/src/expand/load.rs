@@ -11,8 +11,8 @@ use crate::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText};
 use base::metric::{LATE_SHARE, LATENCY, MetricReference, Statistic};
 use base::quantity::{Nanos, per_second};
 use experiment::{
-    Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, PrecisionStop, SamplesStop, Stop,
-    TimeStop, Trace, Variant,
+    Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, Model, PrecisionStop, SamplesStop,
+    Stop, TimeStop, Trace, Variant,
 };
 use files::digest;
 use reading::plain_file;
@@ -160,9 +160,23 @@ fn bound(form: &LatencyBoundForm, check: &mut Check<'_>) -> Option<LatencyBound>
         (Statistic::P99, form.p99),
         (Statistic::P999, form.p99_9),
     ];
-    let (statistic, limit) = written.into_iter().find_map(|(statistic, limit)| Some((statistic, limit?)))?;
-    measure::positive(limit, &top().key("bound").key(statistic.name()), check);
-    Some(LatencyBound { probability: statistic.probability()?, limit }).filter(|bound| bound.limit.0 > 0)
+    let place = top().key("bound");
+    let of_queries = written.into_iter().filter_map(|(statistic, limit)| Some((statistic, limit?, false)));
+    let limits: Vec<_> = of_queries.chain(form.ttft_p99.map(|limit| (Statistic::P99, limit, true))).collect();
+    let [(statistic, limit, is_to_first_token)] = limits[..] else {
+        let message = match limits.is_empty() {
+            true => "`itl_p99` alone bounds no rate: gaps begin after the wait",
+            false => "a bound is one percentile",
+        };
+        let hint = "write `bound: { p99: 20ms }`, or `bound: { ttft_p99: 200ms, itl_p99: 30ms }` of greedy loops";
+        check.error(&place, message, hint.to_owned());
+        return None;
+    };
+    let key = if is_to_first_token { "ttft_p99" } else { statistic.name() };
+    measure::positive(limit, &place.key(key), check);
+    form.itl_p99.into_iter().for_each(|gap| measure::positive(gap, &place.key("itl_p99"), check));
+    let bound = LatencyBound { probability: statistic.probability()?, limit, is_to_first_token, gap: form.itl_p99 };
+    Some(bound).filter(|bound| bound.limit.0 > 0)
 }
 
 fn unique(levels: Vec<(DocumentPath, Load)>, check: &mut Check<'_>) -> Vec<Load> {
@@ -271,7 +285,23 @@ pub(super) fn check_sessions(is_written: bool, variants: &[Variant], check: &mut
     }
 }
 
-/// Every input at every level.
+/// Refuses bounds on tokens where no greedy loop emits any.
+pub(super) fn check_tokens(load: &[Load], inputs: &[InputPoint], models: &[Model], check: &mut Check<'_>) {
+    let of_models = models.iter().filter_map(|model| model.inputs.as_ref()).flatten();
+    if load.iter().filter_map(Load::bound).any(|bound| bound.is_of_tokens())
+        && !inputs.iter().chain(of_models).any(emits_tokens)
+    {
+        let message = "`ttft_p99` and `itl_p99` bound greedy loops, and there is none";
+        check.error(&top().key("bound"), message, "write `decode: { prompt: 128, generate: 64 }`".to_owned());
+    }
+}
+
+/// Whether its cells run greedy loops.
+fn emits_tokens(point: &InputPoint) -> bool {
+    point.call().is_some_and(|call| call.generated > 0)
+}
+
+/// Every input at every level; where that bounds tokens, every greedy loop.
 pub(super) fn multiply(points: &mut Vec<InputPoint>, levels: &[Load], check: &mut Check<'_>) {
     if levels.is_empty() {
         return;
@@ -285,7 +315,15 @@ pub(super) fn multiply(points: &mut Vec<InputPoint>, levels: &[Load], check: &mu
         let name = if point.name == UNSET { label } else { format!("{}-{label}", point.name) };
         InputPoint { name, load: Some(*level), ..point.clone() }
     };
-    *points = points.iter().flat_map(|point| levels.iter().map(move |level| at(point, level))).collect();
+    let goes_with = |point: &InputPoint, level: &Load| {
+        emits_tokens(point) || level.bound().is_none_or(|bound| !bound.is_of_tokens())
+    };
+    let pairs = points.iter().flat_map(|point| levels.iter().map(move |level| (point, level)));
+    let multiplied: Vec<_> = pairs.filter(|(point, level)| goes_with(point, level)).map(|it| at(it.0, it.1)).collect();
+    // Without a loop there is nothing to measure, which is reported.
+    if !multiplied.is_empty() {
+        *points = multiplied;
+    }
 }
 
 #[cfg(test)]
@@ -305,6 +343,18 @@ mod tests {
             ["50rps", "1.5rps", "7rps", "largest"]
         );
         assert_eq!(names("offline"), ["offline"]);
+        let of_tokens = "bound: { ttft_p99: 200ms, itl_p99: 30ms }";
+        let load =
+            format!("decode: {{ prompt: 8, at: 4, generate: 4 }}\nmeasure: {{ load: {{ rate: 5/s, {of_tokens} }} }}");
+        let inputs = mock(&load).inputs;
+        let bound = inputs[0].load.and_then(|load| load.bound()).expect("there is one");
+        assert_eq!((inputs.len(), inputs[0].name.as_str()), (1, "generate-4-from-8-5rps"));
+        assert_eq!(bound.to_string(), "ttft_p99 <= 200 ms and itl_p99 <= 30 ms");
+        let without =
+            |load: &str| problems(&format!("decode: {{ at: 4 }}\nmeasure: {{ load: {{ rate: 5/s, {load} }} }}"));
+        assert_eq!(without(of_tokens), ["`ttft_p99` and `itl_p99` bound greedy loops, and there is none"]);
+        assert_eq!(without("bound: { itl_p99: 1ms }"), ["`itl_p99` alone bounds no rate: gaps begin after the wait"]);
+        assert_eq!(without("bound: { p90: 1ms, ttft_p99: 1ms }"), ["a bound is one percentile"]);
         let own = mock("models: [m, { name: n, inputs: { batch: 4 } }]\nmeasure: { load: single_stream }");
         let own = own.models[1].inputs.as_ref().expect("its own");
         assert_eq!((own[0].name.as_str(), own[0].load), ("b4-single-stream", Some(Load::SingleStream)));

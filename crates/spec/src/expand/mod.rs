@@ -149,6 +149,8 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
     let asked: Vec<_> = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto)).collect();
     load::check_metrics(&asked, &load, runs_commands, has_load, check);
+    load::check_tokens(&load, &inputs.values, &models.values, check);
+    decode::check_metrics(&asked, &inputs.values, &models.values, check);
     choose::raise_samples(&mut measure, &asked, check);
     let dataset = form.dataset.as_ref();
     let dataset = dataset.and_then(|form| dataset::expand(form, &DocumentPath::top("dataset"), folder, check));

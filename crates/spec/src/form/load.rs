@@ -48,10 +48,10 @@ described!(Clients, "clients", |_| {
     json_schema!({ "description": "Callers at the same time.", "type": "integer", "minimum": 1, "maximum": MOST_CLIENTS })
 });
 
-/// One percentile of latency, and the most that it may be: `{ p99: 20ms }`.
+/// One percentile of latency, and the most that it may be: `{ p99: 20ms }`; of greedy loops `{ ttft_p99: 200ms, itl_p99: 30ms }`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "latency-bound", extend("minProperties" = 1, "maxProperties" = 1))]
+#[schemars(rename = "latency-bound", extend("minProperties" = 1, "maxProperties" = 2))]
 pub(crate) struct LatencyBoundForm {
     /// One query in ten may be late.
     pub(crate) p90: Option<Nanos>,
@@ -62,6 +62,10 @@ pub(crate) struct LatencyBoundForm {
     /// One query in a thousand may be late.
     #[serde(rename = "p99.9")]
     pub(crate) p99_9: Option<Nanos>,
+    /// One greedy loop in a hundred may have its first token later after it was due.
+    pub(crate) ttft_p99: Option<Nanos>,
+    /// One loop in a hundred may have gaps between its tokens of which more than one in a hundred is longer.
+    pub(crate) itl_p99: Option<Nanos>,
 }
 
 described!(LoadForm, "load", |generator| {

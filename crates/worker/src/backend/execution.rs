@@ -67,6 +67,11 @@ pub trait Backend {
     /// The runtime's own message, classified.
     fn iterate(&mut self, times: u32) -> Result<(), Failure>;
 
+    /// When the tokens of the last [`Backend::iterate`] came; `None` of all but greedy loops. Outside the timed region.
+    fn token_times(&self) -> Option<TokenTimes> {
+        None
+    }
+
     /// How long the last [`Backend::iterate`] took on the device's own clock, in nanoseconds; `None` without one. Outside the
     /// timed region.
     ///
@@ -182,8 +187,17 @@ pub trait Backend {
     }
 }
 
-/// Runs an input set so many times, on whatever thread it is taken to.
-pub(crate) type Caller = Box<dyn FnMut(usize, u32) -> Result<(), Failure> + Send>;
+/// Runs an input set so many times, on whatever thread it is taken to, and says when the tokens of a greedy loop came.
+pub(crate) type Caller = Box<dyn FnMut(usize, u32) -> Result<Option<TokenTimes>, Failure> + Send>;
+
+/// When the tokens of a greedy loop came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenTimes {
+    /// The first, since the beginning.
+    pub first_ns: u64,
+    /// The 99th percentile of the gaps; 0 of one token.
+    pub gap_ns: u64,
+}
 
 /// A stretch of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use half::{bf16, f16};
 
+use super::TokenTimes;
 use base::metric;
 use files::array::Array;
 use onnx::ElementType;
@@ -101,6 +102,15 @@ impl Tokens {
         Array { name: "tokens".to_owned(), element: ElementType::Int64, shape, bytes, keys: Vec::new() }
     }
 
+    /// When the tokens of the last generation came; `None` before one.
+    pub(super) fn times(&self) -> Option<TokenTimes> {
+        let mut gaps: Vec<u64> = self.ends_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_unstable();
+        let rank = (0.99 * gaps.len() as f64).ceil() as usize;
+        let gap_ns = gaps.get(rank.saturating_sub(1)).copied().unwrap_or(0);
+        Some(TokenTimes { first_ns: *self.ends_ns.first()?, gap_ns })
+    }
+
     /// Metrics of the generations that count, by stored name.
     pub(super) fn metrics(&mut self) -> BTreeMap<String, f64> {
         self.settle();
@@ -181,6 +191,46 @@ mod tests {
         assert_eq!(largest(&halves, &ElementType::Float16), 1);
     }
 
+    /// A prompt of 20 tokens, two sequences. Formulas: AIPerf's Metrics Reference; GenAI-Perf's `llm_profile_data_parser.py`;
+    /// `llama-bench.cpp`, `get_ts`; onnxruntime-genai's `benchmark_e2e.py`; optimum-benchmark's `inference/scenario.py`;
+    /// llm_bench's `metrics_print.py` with OpenVINO GenAI's `perf_metrics.cpp`.
+    #[test]
+    fn one_trace_gives_what_other_tools_print() {
+        let ends_ms = [100.0, 110.0, 120.0, 160.0, 170.0];
+        let (prompt, batch, emitted) = (20.0, 2.0, ends_ms.len() as f64);
+        let mut tokens = Tokens::new(2, ends_ms.len());
+        tokens.count(true);
+        tokens.begin();
+        ends_ms.iter().for_each(|end| tokens.came((end * 1e6) as u64));
+        let metrics = tokens.metrics();
+        let ms = |metric: &metric::Metric| metrics[metric.name] / 1e6;
+        let (first, tpot, whole_s) = (ms(&metric::TTFT), ms(&metric::TPOT), ends_ms[4] / 1e3);
+        let guide = include_str!("../../../../docs/guides/language-models.md");
+        for (printed, value) in [
+            ("| perfrun | `ttft` | | ", format!("{first} ms")),
+            ("| | `itl` and `itl_largest` ", format!("{} and {} ms", ms(&metric::ITL), ms(&metric::ITL_LARGEST))),
+            ("| | `tpot` ", format!("{tpot} ms")),
+            ("| | `output_tokens` ", format!("{:.1}/s", metrics[metric::OUTPUT_TOKENS.name])),
+            ("| | tokens/s of `generate` ", format!("{:.1}/s", batch * emitted / whole_s)),
+            ("Inter Token Latency ", format!("{} ms", (ends_ms[4] - ends_ms[0]) / (emitted - 1.0))),
+            ("Output Token Throughput Per User ", format!("{:.1}/s", 1e3 / tpot)),
+            ("Output Token Throughput |", format!("{:.1}/s", batch * emitted / whole_s)),
+            ("Inter Chunk Latency, p50 ", format!("{} ms", ms(&metric::ITL))),
+            ("`pp20` ", format!("{}/s", prompt / first * 1e3)),
+            ("`tg4 @ d20` ", format!("{:.1}/s", 4.0 / ((ends_ms[4] - ends_ms[0]) / 1e3))),
+            ("Token Generation Throughput ", format!("{:.1}/s", batch / tpot * 1e3)),
+            ("Prompt Processing Throughput ", format!("{}/s", batch * (batch * prompt) / first * 1e3)),
+            ("Wall Clock Throughput ", format!("{:.1}/s", batch * (prompt + emitted) / whole_s)),
+            ("`decode` throughput ", format!("{:.1}/s", batch * (emitted - 1.0) / ((ends_ms[4] - ends_ms[0]) / 1e3))),
+            ("`generate` throughput, in samples/s ", format!("{:.1}/s", batch * (emitted - 1.0) / whole_s)),
+            ("2nd token latency ", format!("{} ms", tpot / batch)),
+            ("2nd tokens throughput ", format!("{:.1}/s", batch * 1e3 / (tpot / batch))),
+        ] {
+            let row = guide.lines().find(|line| line.contains(printed));
+            assert!(row.is_some_and(|row| row.ends_with(&format!("| {value} |"))), "{printed}: {value}, {row:?}");
+        }
+    }
+
     /// Three generations, of which two count, computed by hand.
     #[test]
     fn metrics_follow_from_when_tokens_came() {
@@ -194,6 +244,7 @@ mod tests {
         tokens.count(true);
         generation(&mut tokens, &[100, 110, 120, 160]);
         generation(&mut tokens, &[200, 210, 220, 260]);
+        assert_eq!(tokens.times(), Some(TokenTimes { first_ns: 200, gap_ns: 40 }));
         let metrics = tokens.metrics();
         let of = |metric: &metric::Metric| metrics[metric.name];
         assert_eq!((of(&metric::TTFT), of(&metric::TPOT), of(&metric::ITL)), (150.0, 20.0, 10.0));

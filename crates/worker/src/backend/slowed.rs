@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::trace::Trace;
-use super::{Backend, Caller, Failure, Phase, Placement, StreamCosts, TimeShares};
+use super::{Backend, Caller, Failure, Phase, Placement, StreamCosts, TimeShares, TokenTimes};
 use base::machine::clock::{AnyClock, Clock, HostClock};
 use base::machine::probe::Usage;
 use files::array::Array;
@@ -71,12 +71,12 @@ impl Backend for Slowed {
         let (mut call, clock, share) = (self.inner.another(shares_session)?, self.clock, self.share);
         Ok(Box::new(move |set, times| {
             let start = clock.now();
-            call(set, times)?;
+            let tokens = call(set, times)?;
             let until = end_of_slowed(start, clock.now(), share);
             while clock.now() < until {
                 std::hint::spin_loop();
             }
-            Ok(())
+            Ok(tokens)
         }))
     }
 
@@ -90,6 +90,14 @@ impl Backend for Slowed {
 
     fn placement(&self) -> Placement {
         self.inner.placement()
+    }
+
+    fn reported(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
+        self.inner.reported()
+    }
+
+    fn token_times(&self) -> Option<TokenTimes> {
+        self.inner.token_times()
     }
 
     fn device_ns(&mut self) -> Result<Option<u64>, Failure> {

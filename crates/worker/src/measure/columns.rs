@@ -101,13 +101,15 @@ impl Samples {
             device_ns: part(&self.device_ns, &rows),
             service_ns: part(&self.service_ns, &rows),
             late_ns: part(&self.late_ns, &rows),
+            first_token_ns: part(&self.first_token_ns, &rows),
+            gap_ns: part(&self.gap_ns, &rows),
         }
     }
 
     /// Keeps the first `count` samples and returns the rest, which may be empty.
     pub fn split_off(&mut self, count: usize) -> Samples {
         let count = count.min(self.len());
-        let [device_ns, service_ns, late_ns] =
+        let [device_ns, service_ns, late_ns, first_token_ns, gap_ns] =
             self.optional_mut().map(|column| column.split_off(count.min(column.len())));
         Samples {
             start_ns: self.start_ns.split_off(count),
@@ -116,6 +118,8 @@ impl Samples {
             device_ns,
             service_ns,
             late_ns,
+            first_token_ns,
+            gap_ns,
         }
     }
 }

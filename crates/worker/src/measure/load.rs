@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Samples;
 use super::stop::{self, StopReason};
-use crate::backend::{Backend, Caller, Failure};
+use crate::backend::{Backend, Caller, Failure, TokenTimes};
 use base::machine::clock::{AnyClock, Clock, HostClock, ScriptedClock};
 use experiment::Stop;
 
@@ -90,6 +90,7 @@ struct Query {
     /// When whoever served it was free.
     free: u64,
     input: u32,
+    tokens: Option<TokenTimes>,
 }
 
 /// Serves queries with the backend and with all other callers, `inferences` for each.
@@ -109,7 +110,8 @@ pub fn serve(
     let other_callers = queries.at_once(callers.len() + 1) - 1;
     let mut first_caller = |set: usize, times: u32| {
         backend.select(set);
-        backend.iterate(times)
+        backend.iterate(times)?;
+        Ok(backend.token_times())
     };
     let (served, reason) = match clock {
         AnyClock::Host(clock) => {
@@ -117,7 +119,7 @@ pub fn serve(
             in_threads(&service, &mut first_caller, &mut callers[..other_callers])?
         }
         AnyClock::Scripted(clock) => {
-            scripted(clock, queries, callers.len() + 1, &mut |set| first_caller(set, inferences))?
+            scripted(clock, queries, callers.len() + 1, &mut |set| first_caller(set, inferences).map(|_| ()))?
         }
     };
     Ok(Served { samples: samples(served, origin), reason })
@@ -133,6 +135,8 @@ fn samples(mut served: Vec<Query>, origin: u64) -> Samples {
         device_ns: Vec::new(),
         service_ns: column(&|query| query.end - query.begin),
         late_ns: column(&|query| query.begin - query.due.max(query.free)),
+        first_token_ns: served.iter().filter_map(|query| Some(query.tokens?.first_ns)).collect(),
+        gap_ns: served.iter().filter_map(|query| Some(query.tokens?.gap_ns)).collect(),
     }
 }
 
@@ -217,7 +221,7 @@ impl Run<'_> {
 /// Serves on this thread and on one for each other caller.
 fn in_threads(
     service: &Service<'_>,
-    first_caller: &mut dyn FnMut(usize, u32) -> Result<(), Failure>,
+    first_caller: &mut dyn FnMut(usize, u32) -> Result<Option<TokenTimes>, Failure>,
     other_callers: &mut [Caller],
 ) -> Result<(Vec<Query>, StopReason), Failure> {
     let waiting = match service.queries {
@@ -251,7 +255,7 @@ fn run_server(
     service: &Service<'_>,
     run: &Run<'_>,
     ready: &Barrier,
-    call: &mut dyn FnMut(usize, u32) -> Result<(), Failure>,
+    call: &mut dyn FnMut(usize, u32) -> Result<Option<TokenTimes>, Failure>,
 ) -> Vec<Query> {
     let Service { queries, inferences, sets, clock } = *service;
     let mut served = Vec::with_capacity(queries.most().min(MOST_RESERVED));
@@ -282,13 +286,16 @@ fn run_server(
         let begin = clock.now();
         let outcome = call(set, inferences);
         let end = clock.now();
-        if let Err(failure) = outcome {
-            run.end(Err(failure));
-            return served;
-        }
+        let tokens = match outcome {
+            Ok(tokens) => tokens,
+            Err(failure) => {
+                run.end(Err(failure));
+                return served;
+            }
+        };
         if run.answered(base, end) {
             // One that came late is late by the clock, never early.
-            served.push(Query { due, begin: begin.max(due), end: end.max(due), free, input: set as u32 });
+            served.push(Query { due, begin: begin.max(due), end: end.max(due), free, input: set as u32, tokens });
         }
     }
 }
@@ -323,7 +330,7 @@ fn scripted(
         call(0)?;
         let begin = free[next].max(due);
         let end = begin + (clock.now() - before);
-        served.push(Query { due, begin, end, free: free[next], input: 0 });
+        served.push(Query { due, begin, end, free: free[next], input: 0, tokens: None });
         free[next] = end;
         Ok(end)
     };
@@ -367,7 +374,7 @@ mod tests {
     fn played(queries: &Queries, callers: usize) -> Served {
         let clock = ScriptedClock::default();
         let mut backend = MockBackend::new(MockRequest::alone(Mock::steady(Nanos(1_000))), clock.clone());
-        let mut other_callers: Vec<Caller> = (1..callers).map(|_| -> Caller { Box::new(|_, _| Ok(())) }).collect();
+        let mut other_callers: Vec<Caller> = (1..callers).map(|_| -> Caller { Box::new(|_, _| Ok(None)) }).collect();
         serve(&mut backend, &mut other_callers, &AnyClock::Scripted(clock), 0, queries, 1).expect("a script")
     }
 
@@ -412,8 +419,8 @@ mod tests {
         let due_ns: Vec<u64> = (0..200).map(|query| query * 20_000).collect();
         let queries = Queries::Open { due_ns: due_ns.clone(), give_up_ns: u64::MAX };
         let service = Service { queries: &queries, inferences: 1, sets: 3, clock: HostClock::start() };
-        let mut other_callers: Vec<Caller> = (0..2).map(|_| -> Caller { Box::new(|_, _| Ok(())) }).collect();
-        let (served, reason) = in_threads(&service, &mut |_, _| Ok(()), &mut other_callers).expect("nothing fails");
+        let mut other_callers: Vec<Caller> = (0..2).map(|_| -> Caller { Box::new(|_, _| Ok(None)) }).collect();
+        let (served, reason) = in_threads(&service, &mut |_, _| Ok(None), &mut other_callers).expect("nothing fails");
         let mut due: Vec<u64> = served.iter().map(|query| query.due).collect();
         due.sort_unstable();
         let base = due[0];
@@ -426,15 +433,15 @@ mod tests {
             rule: Stop::Samples(SamplesStop { count: 50, max_time: Nanos::from_secs(60) }),
         };
         let service = Service { queries: &closed, ..service };
-        let (served, reason) = in_threads(&service, &mut |_, _| Ok(()), &mut other_callers).expect("nothing fails");
+        let (served, reason) = in_threads(&service, &mut |_, _| Ok(None), &mut other_callers).expect("nothing fails");
         assert_eq!((reason, served.len()), (StopReason::Samples, 50));
         let mut calls = 0;
         let broken: Caller = Box::new(move |_, _| {
             calls += 1;
-            if calls > 4 { Err(Failure::new(crate::backend::FailureKind::Operator, "broken")) } else { Ok(()) }
+            if calls > 4 { Err(Failure::new(crate::backend::FailureKind::Operator, "broken")) } else { Ok(None) }
         });
         other_callers.push(broken);
-        let failed = in_threads(&Service { queries: &queries, ..service }, &mut |_, _| Ok(()), &mut other_callers);
+        let failed = in_threads(&Service { queries: &queries, ..service }, &mut |_, _| Ok(None), &mut other_callers);
         assert!(failed.is_err_and(|failure| failure.message == "broken"));
     }
 }

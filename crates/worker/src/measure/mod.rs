@@ -38,6 +38,12 @@ pub struct Samples {
     /// Under a load: from when it was due, and whoever served it was free, to the beginning of the service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_ns: Vec<u64>,
+    /// Under a load, of greedy loops: from the beginning of the service to the first token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_token_ns: Vec<u64>,
+    /// Of the same the 99th percentile of a loop's gaps between tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gap_ns: Vec<u64>,
 }
 
 impl Samples {
@@ -70,12 +76,12 @@ impl Samples {
     }
 
     /// The columns that not all samples have.
-    pub(crate) fn optional_mut(&mut self) -> [&mut Vec<u64>; 3] {
-        [&mut self.device_ns, &mut self.service_ns, &mut self.late_ns]
+    pub(crate) fn optional_mut(&mut self) -> [&mut Vec<u64>; 5] {
+        [&mut self.device_ns, &mut self.service_ns, &mut self.late_ns, &mut self.first_token_ns, &mut self.gap_ns]
     }
 
-    pub fn optional(&self) -> [&Vec<u64>; 3] {
-        [&self.device_ns, &self.service_ns, &self.late_ns]
+    pub fn optional(&self) -> [&Vec<u64>; 5] {
+        [&self.device_ns, &self.service_ns, &self.late_ns, &self.first_token_ns, &self.gap_ns]
     }
 
     /// How many samples.

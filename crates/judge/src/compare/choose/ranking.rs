@@ -145,7 +145,7 @@ impl Question<'_> {
 
     /// Whether the load of a cell is one that reports this metric.
     fn reports(&self, cell: usize, metric: MetricReference) -> bool {
-        self.plan.load_reports(cell, metric)
+        self.plan.reports(cell, metric)
     }
 
     /// What these cells are compared by.

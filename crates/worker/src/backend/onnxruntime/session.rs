@@ -36,7 +36,7 @@ use crate::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::backend::trace::Trace;
 use crate::backend::{
     Backend, Caller, CellRequest, DecodeRequest, Failure, FailureKind, Phase, Placement, StreamCosts, TensorRequest,
-    TimeShares,
+    TimeShares, TokenTimes,
 };
 use experiment::{Boundary, CacheKind, Execution, GraphOptimization};
 use files::array::Array;
@@ -346,6 +346,10 @@ impl Backend for OnnxRuntime {
             Some(stream) => timed(stream.as_ref(), times, call),
             None => (0..times).try_for_each(|_| call()),
         }
+    }
+
+    fn token_times(&self) -> Option<TokenTimes> {
+        self.generation.as_ref()?.tokens.times()
     }
 
     fn device_ns(&mut self) -> Result<Option<u64>, Failure> {

@@ -7,7 +7,7 @@ use super::OnnxRuntime;
 use crate::backend::onnxruntime::cuda::open_stream;
 use crate::backend::onnxruntime::replay::Replay;
 use crate::backend::onnxruntime::tensors::input_pool;
-use crate::backend::{Backend, Caller, Failure};
+use crate::backend::{Backend, Caller, Failure, TokenTimes};
 
 /// A backend that is used by one thread, and not by the one that made it.
 struct OnAnotherThread(OnnxRuntime);
@@ -17,9 +17,10 @@ struct OnAnotherThread(OnnxRuntime);
 unsafe impl Send for OnAnotherThread {}
 
 impl OnAnotherThread {
-    fn run(&mut self, set: usize, times: u32) -> Result<(), Failure> {
+    fn run(&mut self, set: usize, times: u32) -> Result<Option<TokenTimes>, Failure> {
         self.0.select(set);
-        self.0.iterate(times)
+        self.0.iterate(times)?;
+        Ok(self.0.token_times())
     }
 }
 

@@ -196,7 +196,8 @@ fn feed(
             continue;
         };
         if point.decode {
-            let of_prompts = decoder_prompts(point, model.interface.as_ref());
+            let in_file = dataset::names(point).map_err(misfit)?;
+            let of_prompts = decoder_prompts(point, model.interface.as_ref(), &in_file);
             if let Some((ids, vocabulary, of_prompts)) = of_prompts {
                 let (_, fed) = dataset::feed(&of_prompts, &signature, None).map_err(misfit)?;
                 fed.check_ids(&ids, vocabulary, experiment.measure.inputs).map_err(misfit)?;
@@ -217,18 +218,31 @@ fn feed(
     Ok((sized, doubts))
 }
 
-/// Where a decoder takes prompts from a file: the input of ids, how many there are, and a point that feeds nothing else.
-fn decoder_prompts(point: &InputPoint, interface: Option<&Interface>) -> Option<(String, u64, InputPoint)> {
+/// Where a decoder takes prompts from a file: the input of ids, how many there are, and a point that feeds these, what the
+/// file has of an encoder, and nothing else.
+fn decoder_prompts(
+    point: &InputPoint,
+    interface: Option<&Interface>,
+    in_file: &[String],
+) -> Option<(String, u64, InputPoint)> {
     let decoder = interface?.decoder()?.ok()?;
     let (call, file) = (point.call()?, point.file.clone()?);
     let is_ids = |input: &&DecoderInput| input.role == Role::Ids;
     let ids = decoder.inputs.iter().find(is_ids)?.name.clone();
-    let others = decoder.inputs.iter().filter(|input| input.name != ids);
+    let is_of_encoder = |input: &DecoderInput| matches!(input.role, Role::EncoderStates | Role::EncoderMask);
+    let (mut shapes, mut others) = (BTreeMap::from([(ids.clone(), vec![call.batch, call.tokens])]), Vec::new());
+    for (input, tensor) in decoder.inputs.iter().zip(decoder.shapes(&call, 0).ok()?) {
+        if is_of_encoder(input) && in_file.contains(&input.name) {
+            shapes.insert(input.name.clone(), tensor.shape);
+        } else if input.name != ids {
+            others.push(input.name.clone());
+        }
+    }
     let fed = InputPoint {
         name: point.name.clone(),
         dimensions: [(BATCH.to_owned(), call.batch)].into(),
-        shapes: [(ids.clone(), vec![call.batch, call.tokens])].into(),
-        tensors: others.map(|input| (input.name.clone(), Values::Random)).collect(),
+        shapes,
+        tensors: others.into_iter().map(|input| (input, Values::Random)).collect(),
         file: Some(file),
         ..InputPoint::default()
     };

@@ -99,6 +99,16 @@ pub(in crate::run) fn feed(
     Ok((sized, Fed { arrays, sets }))
 }
 
+/// Names of the arrays in the file of an input point; none without one.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub(in crate::run) fn names(point: &InputPoint) -> Result<Vec<String>, DatasetError> {
+    let source = point.file.as_ref().map(|file| Source::open(&Dataset::of_file(file.path.clone()))).transpose()?;
+    Ok(source.into_iter().flat_map(|source| source.heads).map(|head| head.name).collect())
+}
+
 /// Opens a file for a model of which nothing is known, as with the mock backend.
 ///
 /// # Errors
@@ -289,7 +299,8 @@ impl Fed {
     /// The first of them, and as [`Fed::look`].
     pub(in crate::run) fn check_ids(&self, input: &str, vocabulary: u64, wanted: u32) -> Result<(), DatasetError> {
         self.each(self.used(wanted), &mut |index, array| {
-            let is_id = |id: &f64| *id >= 0.0 && *id < vocabulary as f64;
+            let is_of_ids = self.arrays[index].input == input;
+            let is_id = |id: &f64| !is_of_ids || (*id >= 0.0 && *id < vocabulary as f64);
             match array.numbers().into_iter().flatten().find(|id| !is_id(id)) {
                 Some(id) => Err(DatasetError::BeyondVocabulary {
                     array: self.arrays[index].array.clone(),

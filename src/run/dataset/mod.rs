@@ -22,7 +22,7 @@ use worker::{Data, Feed};
 
 pub(crate) use error::DatasetError;
 pub(crate) use feed::Fed;
-pub(super) use feed::{check_values, feed, open};
+pub(super) use feed::{check_values, feed, names, open};
 pub(crate) use fit::{Fitted, FittedInput};
 
 /// A model's data.

@@ -62,6 +62,7 @@ impl Job {
             state: self.fed_folders().join(format!("cache-{}", &digest::of_text(&content)[..16])),
             seeds,
             vocabulary: ids.map_or(2, |ids| ids.end),
+            held: None,
             decoder,
         });
         request

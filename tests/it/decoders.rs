@@ -48,7 +48,8 @@ fn scores(library: &Path, file: &Path, call: Call, cache: CacheKind, sequence: &
     let mut request = CellRequest::new("test", BackendRequest::Onnxruntime(settings), tensors.collect());
     let vocabulary = VOCABULARY as i64;
     let state = state.to_owned();
-    request.decode = Some(DecodeRequest { decoder, call, cache, positions, state, seeds: vec![SEED], vocabulary });
+    request.decode =
+        Some(DecodeRequest { decoder, call, cache, positions, state, seeds: vec![SEED], vocabulary, held: None });
     let (done, folder) = run_request(request);
     assert_eq!(done.failure, None, "{cache:?} {call:?}");
     let all = floats(folder.path(), 0);

@@ -38,7 +38,7 @@ impl SelfDescription {
         let unable = (input.decode && !self.decodes).then(|| Skip {
             kind: SkipKind::Conversion,
             reason: format!("{} runs no calls of a decoder", self.runtime),
-            remedy: Some("leave it out for these cells".to_owned()),
+            remedy: Some("leave it out for these cells; `pytorch` and `onnxruntime-genai` run them".to_owned()),
         });
         self.absence.clone().or(lacking).or(unable)
     }

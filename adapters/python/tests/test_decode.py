@@ -1,5 +1,6 @@
 """Calls of a language model: an adapter whose next token is the sum of all before, and metrics from a fixed trace."""
 
+import os
 import sys
 import unittest
 from typing import Any
@@ -133,6 +134,91 @@ class Calls(Decoding):
         self.assertTrue(self.parent(self.adapter(SUMS)).ask("hello", protocol=4, oldest=4)[0]["decodes"])
         plain = SUMS[: SUMS.index("def fill")] + "def call(self, x):\n            return x\n"
         self.assertNotIn("decodes", self.parent(self.adapter(plain)).ask("hello", protocol=4, oldest=4)[0])
+
+
+GENAI = """
+    import json, numpy, os
+    __version__ = "0.1"
+
+    class Config:
+        def __init__(self, folder):
+            self.file, self.search = os.path.join(folder, "model.onnx"), {}
+
+        def overlay(self, text):
+            told = json.loads(text)
+            self.search.update(told["search"])
+            assert told["model"]["decoder"]["session_options"]["intra_op_num_threads"] == 1
+
+    class Model:
+        def __init__(self, config):
+            self.config = config
+
+    class GeneratorParams:
+        def __init__(self, model):
+            self.told = {}
+
+        def set_search_options(self, **told):
+            self.told = told
+
+    class Generator:
+        made = 0
+
+        def __init__(self, model, settings):
+            Generator.made += 1
+            assert settings.told["do_sample"] is False
+            self.most, self.shared = settings.told["max_length"], model.config.search["past_present_share_buffer"]
+            self.rows = [[] for _ in range(settings.told["batch_size"])]
+
+        def append_tokens(self, ids):
+            assert ids.dtype == numpy.int32 and ids.shape[0] == len(self.rows)
+            self.logits = numpy.zeros((*ids.shape, 11), numpy.float32)
+            for row, tokens in enumerate(ids.tolist()):
+                for at, token in enumerate(tokens):
+                    self.rows[row].append(token)
+                    assert len(self.rows[row]) <= self.most
+                    self.logits[row, at, sum(self.rows[row]) % 11] = 1
+            self.chosen = self.logits[:, -1].argmax(-1).astype(numpy.int32)
+            self.is_fed = True
+
+        def generate_next_token(self):
+            if not self.is_fed:
+                self.append_tokens(self.chosen[:, None])
+            self.is_fed = False
+
+        def get_next_tokens(self):
+            return self.chosen
+
+        def rewind_to(self, length):
+            self.rows = [row[:length] for row in self.rows]
+
+        def get_output(self, name):
+            assert name == "scores"
+            return self.logits
+"""
+
+
+class Genai(Decoding):
+    """The adapter with a double of its package."""
+
+    def genai(self, tokens: int, context: int, **settings: Any) -> tuple[Parent, dict[str, Any]]:
+        self.adapter(GENAI, "onnxruntime_genai.py")
+        (self.folder / "genai_config.json").write_text("{}")
+        cell, fed = self.request(tokens, context, **settings)
+        cell["backend"]["model"] = str(self.folder / "model.onnx")
+        path = os.pathsep.join([str(PACKAGE), str(self.folder)])
+        return self.prepared("onnxruntime-genai", cell, PYTHONPATH=path), fed
+
+    def test_a_step_appends_tokens_behind_the_context(self) -> None:
+        parent, fed = self.genai(tokens=2, context=4, batch=1)
+        parent.ask("slice", time=10**12, samples=3, iterations=2)
+        sums = fed["held"].sum(1, keepdims=True) + fed["ids"][0].cumsum(1)
+        np.testing.assert_array_equal(self.written(parent, "scores").argmax(-1), sums % VOCABULARY)
+
+    def test_a_loop_makes_its_generator(self) -> None:
+        parent, fed = self.genai(tokens=4, context=0, generated=5)
+        parent.ask("slice", time=10**12, samples=3, iterations=1)
+        self.assertIn("tpot_ns", parent.ask("check")[0]["values"])
+        np.testing.assert_array_equal(self.written(parent, "tokens"), loop_of(fed["ids"][0], 5))
 
 
 class Metrics(unittest.TestCase):

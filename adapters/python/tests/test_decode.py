@@ -1,5 +1,6 @@
 """Calls of a language model: an adapter whose next token is the sum of all before, and metrics from a fixed trace."""
 
+import importlib.util
 import os
 import sys
 import unittest
@@ -95,7 +96,7 @@ class Decoding(WorkerTest):
     def written(self, parent: Parent, name: str) -> np.ndarray:
         """The output of the first input set."""
         folder = self.folder / "out"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         parent.ask("outputs", path=str(folder))
         self.assertIn(f'"name": "{name}"', (folder / "0.json").read_text())
         return np.load(folder / "0-0.npy")
@@ -219,6 +220,66 @@ class Genai(Decoding):
         parent.ask("slice", time=10**12, samples=3, iterations=1)
         self.assertIn("tpot_ns", parent.ask("check")[0]["values"])
         np.testing.assert_array_equal(self.written(parent, "tokens"), loop_of(fed["ids"][0], 5))
+
+
+@unittest.skipIf(importlib.util.find_spec("transformers") is None, "transformers is not installed")
+class Pytorch(Decoding):
+    """A model of transformers, against the same without a cache."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        import torch
+        import transformers
+
+        torch.manual_seed(0)
+        sizes = {"hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+        config = transformers.LlamaConfig(vocab_size=VOCABULARY, max_position_embeddings=64, initializer_range=0.5, **sizes)
+        self.model = transformers.LlamaForCausalLM(config).eval()
+        self.model.save_pretrained(self.folder / "stored")
+
+    def scores(self, ids: np.ndarray) -> np.ndarray:
+        import torch
+
+        with torch.no_grad():
+            return self.model(torch.from_numpy(ids), use_cache=False).logits.numpy()
+
+    def stored(self, cell: dict[str, Any], **options: Any) -> dict[str, Any]:
+        args = {"pretrained_model_name_or_path": "stored"}
+        source = {"call": "transformers:AutoModelForCausalLM", "args": args, "weights": None}
+        cell["backend"].update(source=source, options=options)
+        return cell
+
+    def test_a_step_is_the_end_of_the_whole(self) -> None:
+        for context in (0, 5):
+            cell, fed = self.request(tokens=3, context=context)
+            parent = self.prepared("pytorch", self.stored(cell))
+            parent.ask("slice", time=10**12, samples=3, iterations=2)
+            whole = self.scores(np.concatenate([fed["held"], fed["ids"][0]], 1))
+            found = self.written(parent, "scores")
+            np.testing.assert_allclose(found, whole[:, context:], atol=1e-5)
+
+    def test_loops_emit_what_the_whole_scores_highest(self) -> None:
+        cell, fed = self.request(tokens=4, context=0, generated=5)
+        ids = fed["ids"][0]
+        for _ in range(5):
+            ids = np.concatenate([ids, self.scores(ids)[:, -1].argmax(-1)[:, None]], 1)
+        for mode in ("eager", "compile"):
+            with self.subTest(mode):
+                parent = self.prepared("pytorch", self.stored(cell, mode=mode))
+                np.testing.assert_array_equal(self.written(parent, "tokens"), ids[:, 4:])
+                self.assertEqual("build_ns" in parent.values, mode == "compile")
+
+    def test_what_is_refused(self) -> None:
+        def fails(kind: str, words: str, cell: dict[str, Any]) -> None:
+            parent = self.parent("pytorch")
+            parent.ask("hello", protocol=4, oldest=4)
+            self.failure(parent.ask("prepare", cell=cell), kind, words)
+
+        cell, _ = self.request(tokens=1, context=2)
+        fails("provider", "not in torchscript", self.stored(cell, mode="torchscript"))
+        fails("model", "of models that Python makes", self.request(tokens=1, context=2)[0])
+        cell["backend"].update(source={"call": "torch.nn:Identity", "args": {}, "weights": None}, options={})
+        fails("model", "Identity takes no cache", cell)
 
 
 class Metrics(unittest.TestCase):

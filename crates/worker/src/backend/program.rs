@@ -67,10 +67,14 @@ impl ProgramRequest {
     /// The request to a program for a run.
     pub(super) fn of_cell(facts: &CellFacts<'_>) -> Self {
         let CellFacts { variant, device, .. } = facts;
-        let source = facts.source.map(|PythonModel { call, args, .. }| PythonSource {
-            call: call.clone(),
-            args: args.clone(),
-            weights: facts.model.map(|model| model.with_file_name(PythonModel::WEIGHTS)).filter(|path| path.is_file()),
+        let source = facts.source.map(|python| PythonSource {
+            call: python.call.clone(),
+            args: python.args.clone(),
+            weights: facts
+                .model
+                .filter(|_| python.is_exported())
+                .map(|model| model.with_file_name(PythonModel::WEIGHTS))
+                .filter(|path| path.is_file()),
         });
         ProgramRequest {
             model: facts.model.map(Path::to_owned),

@@ -64,7 +64,7 @@ pub fn worker(bytes: &[u8]) {
         Command::Prepare { cell: Box::new(cell) },
         Command::Warm { rule: Warmup::Samples(SamplesWarmup { count }), at_least: Nanos(0), iterations },
         Command::Measure { rule: Stop::Samples(SamplesStop { count, max_time: Nanos::from_secs(1) }), iterations },
-        Command::Slice { time: Nanos(10_000), samples: 4, iterations },
+        Command::Slice { time: Nanos(10_000), samples: 4, iterations, warms: false },
         Command::Check,
         Command::Finish,
     ];

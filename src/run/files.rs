@@ -6,7 +6,7 @@ use super::dataset;
 use super::error::PrepareError;
 use super::model;
 use super::provenance::hash_files;
-use experiment::Experiment;
+use experiment::{Experiment, Source};
 use onnx::read_header;
 use record::{Manifest, VariantFile, VariantOrigin};
 
@@ -19,7 +19,8 @@ fn with_external(path: &Path) -> Vec<PathBuf> {
 /// makes or fetches are not among them.
 pub(crate) fn files_of(experiment: &Experiment) -> Vec<PathBuf> {
     let of_models = experiment.models.iter().flat_map(|model| {
-        let kept = model.path.as_deref().filter(|_| model.source.is_none());
+        let is_own = |source: &Source| matches!(source, Source::Python(python) if !python.is_exported());
+        let kept = model.path.as_deref().filter(|_| model.source.as_ref().is_none_or(is_own));
         kept.into_iter().chain(model.files.values().map(PathBuf::as_path)).flat_map(with_external).collect::<Vec<_>>()
     });
     let indices = 0..experiment.models.len() as u32;

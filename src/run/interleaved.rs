@@ -164,7 +164,7 @@ impl<'a> LiveWorkers<'a> {
             }
             let command = |member: &Member<'_>| {
                 let iterations = self.iterations(&member.cell);
-                Command::Slice { time, samples, iterations }
+                Command::Slice { time, samples, iterations, warms: false }
             };
             let commands = self.members.iter().map(command).collect();
             self.step(commands, runner)?;

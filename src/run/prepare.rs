@@ -70,10 +70,12 @@ impl Prepared {
             let variants: Vec<&Variant> = variants.into_iter().map(|variant| &experiment.variants[variant]).collect();
             let answer = programs::ask(runtime, program, &variants, experiment.measure.timeout, interrupts)?;
             let cells = self.plan.runnable().filter(|(_, cell)| runtime_and_device(cell).0 == *index);
-            let skips: Vec<(usize, Skip)> =
-                cells.filter_map(|(at, cell)| Some((at, answer.skip(&experiment.devices[cell.device()])?))).collect();
+            let skip = |cell: &Cell| answer.skip(&experiment.devices[cell.device()], self.plan.input_of(cell));
+            let skips: Vec<(usize, Skip)> = cells.filter_map(|(at, cell)| Some((at, skip(cell)?))).collect();
             for (cell, skip) in skips {
-                self.programs.entry(*index).or_insert_with(|| skip.clone());
+                if skip.kind == SkipKind::Device {
+                    self.programs.entry(*index).or_insert_with(|| skip.clone());
+                }
                 self.plan.mark_skipped(cell, skip);
             }
         }
@@ -155,13 +157,15 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     Ok(Prepared { plan, models, devices: facts.devices, programs, core_sets, doubts })
 }
 
-/// Leaves out greedy loops on other devices than the CPU: what is bound there is a copy.
+/// Leaves out greedy loops of ONNX Runtime on other devices than the CPU: what is bound there is a copy.
 fn skip_loops(experiment: &Experiment, plan: &mut Plan) {
     for index in 0..plan.cells.len() {
         let cell = plan.cells[index];
         let is_loop = plan.input_of(&cell).call().is_some_and(|call| call.generated > 0);
         let device = &experiment.devices[cell.device()];
-        if is_loop && !device.is_cpu() {
+        let runtime = experiment.runtimes.get(experiment.runtime_index(cell.variant(), cell.runtime()).index());
+        let is_program = runtime.is_some_and(|runtime| runtime.program.is_some());
+        if is_loop && !device.is_cpu() && !is_program {
             let reason = format!("greedy loops run on the CPU only, not on {}", device.label());
             let remedy = Some("measure steps there: `decode: { at: ... }`".to_owned());
             plan.mark_skipped(index, Skip { kind: SkipKind::Device, reason, remedy });

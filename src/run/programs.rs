@@ -5,7 +5,7 @@ use tracing::info;
 
 use super::runner::Runner;
 use base::quantity::Nanos;
-use experiment::{Declaration, Device, Experiment, Precision, Program, Runtime, Source, Variant};
+use experiment::{Declaration, Device, Experiment, InputPoint, Precision, Program, Runtime, Source, Variant};
 use files::scratch::Scratch;
 use plan::{Plan, Skip, SkipKind};
 use prepare::programs::PreparedProgram;
@@ -19,13 +19,15 @@ pub(super) struct SelfDescription {
     runtime: String,
     /// The devices that it can use; `None`: it does not say.
     devices: Option<Vec<String>>,
+    /// Whether it takes calls of a decoder.
+    decodes: bool,
     /// Why it cannot be used at all.
     absence: Option<Skip>,
 }
 
 impl SelfDescription {
-    /// Why it cannot run a cell of this device.
-    pub(super) fn skip(&self, device: &Device) -> Option<Skip> {
+    /// Why it cannot run a cell of this device, with what is fed.
+    pub(super) fn skip(&self, device: &Device, input: &InputPoint) -> Option<Skip> {
         let label = device.label();
         let lacks = self.devices.as_ref().filter(|devices| !devices.contains(&label));
         let lacking = lacks.map(|devices| Skip {
@@ -33,7 +35,12 @@ impl SelfDescription {
             reason: format!("{}: it has no device {label}", self.runtime),
             remedy: Some(format!("it offers {}", devices.join(", "))),
         });
-        self.absence.clone().or(lacking)
+        let unable = (input.decode && !self.decodes).then(|| Skip {
+            kind: SkipKind::Conversion,
+            reason: format!("{} runs no calls of a decoder", self.runtime),
+            remedy: Some("leave it out for these cells; `pytorch` and `onnxruntime-genai` run them".to_owned()),
+        });
+        self.absence.clone().or(lacking).or(unable)
     }
 }
 
@@ -53,6 +60,7 @@ pub(super) fn ask(
     let absent = |reason: &str, remedy: Option<&str>| SelfDescription {
         runtime: name.clone(),
         devices: None,
+        decodes: false,
         absence: Some(Skip {
             kind: SkipKind::Device,
             reason: format!("{name}: {reason}"),
@@ -79,10 +87,10 @@ pub(super) fn ask(
         }
         (None, Some(greeting)) => {
             info!("runtime `{name}`: {}, {:?}", greeting.name, greeting.about);
-            if let Some(problem) = greeting.options.and_then(|schema| misfit(&schema, variants)) {
+            if let Some(problem) = greeting.options.as_ref().and_then(|schema| misfit(schema, variants)) {
                 return Ok(absent(&problem, None));
             }
-            SelfDescription { runtime: name, devices: greeting.devices, absence: None }
+            SelfDescription { runtime: name, devices: greeting.devices, decodes: greeting.decodes, absence: None }
         }
         (None, None) => absent("it said nothing", None),
     })
@@ -125,11 +133,6 @@ pub(super) fn skip_foreign_models(experiment: &Experiment, plan: &mut Plan) {
             Some((
                 format!("{} runs functions of Python, and {} is an ONNX file", runtime.name, model.name),
                 "name the function as `python` in the entry of `models`",
-            ))
-        } else if plan.input_of(&cell).decode {
-            Some((
-                format!("{} runs no calls of a decoder: its caches are perfrun's own", runtime.name),
-                "leave `runtimes` out for these cells",
             ))
         } else {
             None

@@ -63,6 +63,7 @@ impl Job {
             seeds,
             vocabulary: ids.map_or(2, |ids| ids.end),
             teacher: None,
+            held: None,
             decoder,
         });
         request

@@ -47,8 +47,8 @@ fn scores(library: &Path, file: &Path, call: Call, cache: CacheKind, sequence: &
     let settings = OnnxruntimeRequest::on_cpu(library, file, 1);
     let mut request = CellRequest::new("test", BackendRequest::Onnxruntime(settings), tensors.collect());
     let vocabulary = VOCABULARY as i64;
-    let (state, seeds, teacher) = (state.to_owned(), vec![SEED], None);
-    request.decode = Some(DecodeRequest { decoder, call, cache, positions, state, seeds, vocabulary, teacher });
+    let (state, seeds, held, teacher) = (state.to_owned(), vec![SEED], None, None);
+    request.decode = Some(DecodeRequest { decoder, call, cache, positions, state, seeds, vocabulary, held, teacher });
     let (done, folder) = run_request(request);
     assert_eq!(done.failure, None, "{cache:?} {call:?}");
     let all = floats(folder.path(), 0);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use record::Outcome;
+use record::{Outcome, RunKind, StoredRun};
 
 use crate::need::need;
 use crate::support::Project;
@@ -280,4 +280,62 @@ fn a_network_of_torch_and_its_export_agree() {
         assert!(cell["metrics"]["fidelity_cosine_ratio"]["value"].as_f64().unwrap() > 0.9999, "{cell}");
     }
     assert!(cells[1]["metrics"]["build_ns"]["value"].as_f64().unwrap() > 0.0, "compiling is told apart from loading");
+}
+
+/// An adapter that runs calls of a decoder with 4,096 tokens: the next token is the sum of all before.
+const SUMS: &str = r#"
+import numpy
+class Adapter:
+    def describe(self):
+        return "sums 1.0", {}, ["cpu"]
+    def load(self, cell):
+        self.decode = cell.decode
+    def inputs(self, arrays):
+        return arrays[self.decode.ids]
+    def fill(self, ids):
+        self.held = ids
+    def rewind(self):
+        self.sums = self.held.sum(1)
+    def call(self, ids):
+        logits = numpy.zeros((*ids.shape, 4096), numpy.float32)
+        for at, tokens in enumerate(ids.T):
+            self.sums = self.sums + tokens
+            logits[range(len(tokens)), at, self.sums % 4096] = 1
+        return logits
+    def first(self, ids):
+        self.last = self.call(ids)[:, -1].argmax(-1)
+        return self.last
+    def next(self):
+        return self.first(self.last[:, None])
+    def outputs(self, logits):
+        return {self.decode.logits: logits}
+"#;
+
+#[test]
+fn calls_of_a_decoder_run_in_adapters_that_say_so() {
+    let python = need!(numpy);
+    let runtimes: String =
+        ["sums.py", "own.py"].iter().map(|file| format!("  - {{ adapter: {file}, python: {python} }}\n")).collect();
+    let project = Project::with_spec(&format!(
+        "models: zoo:gpt-tiny\ndecode: {{ prompt: 8, at: 6, batch: 2, generate: 4 }}\nruns: 1\n{SHORT}runtimes:\n{runtimes}\
+         variants: [{{ name: sums, runtime: sums }}, {{ name: plain, runtime: own }}]\n"
+    ));
+    project.write("sums.py", SUMS);
+    project.write("mine.py", FUNCTION);
+    project.write("own.py", ADAPTER);
+    let done = project.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("own runs no calls of a decoder"), "{}", done.stderr);
+    let record = project.record("x");
+    let is_main = |run: &&StoredRun| run.kind == RunKind::Main && run.outcome == Outcome::Completed;
+    let ran: Vec<_> = record.runs.iter().filter(is_main).collect();
+    assert_eq!(ran.len(), 3);
+    for run in ran {
+        let tokens = ["ttft_ns", "itl_ns", "itl_p99_ns", "itl_largest_ns", "tpot_ns", "output_tokens_per_s"];
+        let found = tokens.map(|metric| run.data.metrics.get(metric).is_some_and(|value| *value > 0.0));
+        let rehearsal = record.runs.iter().find(|it| it.cell == run.cell && it.kind == RunKind::Rehearsal).unwrap();
+        let shapes = rehearsal.data.output_shapes.as_ref().unwrap();
+        let is_loop = shapes.contains_key("tokens");
+        assert_eq!(found, [is_loop; 6], "{shapes:?}");
+        assert!(is_loop && shapes["tokens"] == [2, 4] || [1, 8].contains(&shapes["logits"][1]), "{shapes:?}");
+    }
 }

@@ -190,7 +190,7 @@ fn no_more_time_is_measured_than_passes() {
     let real = BackendRequest::Onnxruntime(OnnxruntimeRequest::on_cpu(nothing, nothing, 1));
     let interrupts = Interrupts::never().unwrap();
     let mut session = WorkerSession::start(launch, &interrupts, 1);
-    let slice = Command::Slice { time: Nanos(1), samples: 1, iterations: 1 };
+    let slice = Command::Slice { time: Nanos(1), samples: 1, iterations: 1, warms: false };
     let request = CellRequest { backend: real, ..request() };
     let outcome = session.prepare(request, &mut || {}).and_then(|()| session.ask(&slice, &mut || {}));
     broken(session.end(outcome, &mut || {}).unwrap().failure, "a sample that ends after 1h");

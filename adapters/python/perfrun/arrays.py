@@ -96,7 +96,8 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     return aligned
 
 
-def _open(path: str) -> np.ndarray:
+def opened(path: str) -> np.ndarray:
+    """The array of a file, of which only what is used is read."""
     try:
         try:
             return np.load(path, mmap_mode="r", allow_pickle=False)
@@ -111,7 +112,7 @@ def input_sets(tensors: Sequence[Mapping[str, Any]], wanted: int) -> list[Arrays
 
     Items of the files along their first dimension are used in turn.
     """
-    files = [_open(tensor["file"]) for tensor in tensors]
+    files = [opened(tensor["file"]) for tensor in tensors]
 
     def input_set(index: int) -> Arrays:
         items = ((tensor, file[index % len(file)]) for tensor, file in zip(tensors, files))
@@ -223,7 +224,7 @@ def batches(data: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]]) -> It
     for tensor in tensors:
         if tensor["name"] not in paths:
             raise Failure("shape", "the dataset has nothing for input `{}`".format(tensor["name"]))
-    files = [_open(paths[tensor["name"]]) for tensor in tensors]
+    files = [opened(paths[tensor["name"]]) for tensor in tensors]
     batch = batch_of(tensors)
     for start in range(0, data["items"], batch):
         items = min(batch, data["items"] - start)

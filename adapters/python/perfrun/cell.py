@@ -34,6 +34,26 @@ def load_adapter(name: str) -> tuple[Any, dict[str, Any]]:
     return module.Adapter(), declared
 
 
+class Decode:
+    """One call of a language model: tokens behind a cache, or where `generated` is not 0, a greedy loop behind a prompt."""
+
+    def __init__(self, request: Mapping[str, Any]):
+        call, decoder = request["call"], request["decoder"]
+        self.batch: int = call["batch"]  # Sequences, each with tokens of its own.
+        self.tokens: int = call["tokens"]  # Of each that are fed at once.
+        self.context: int = call["context"]  # Positions of each that the cache holds before.
+        self.generated: int = call.get("generated") or 0  # Tokens of each that a loop emits.
+        self.end = self.context + self.tokens + max(0, self.generated - 1)  # Positions that the cache holds at last.
+        self.cache: str = request["cache"]  # grown, shared, copied, static
+        self.positions: int = max(request["positions"], self.end)  # Of a cache that is allocated once.
+        self.held: str = request["held"]  # A file with the tokens of the context, [batch, context].
+        self.logits: str = decoder["logits"]  # What the output is called.
+        roles = {role: name for name, role in ((one["name"], one["role"]) for one in decoder["inputs"])}
+        if "encoder_states" in roles or "cross" in roles:
+            raise Failure("model", "adapters run no decoder behind an encoder")
+        self.ids: str = roles["ids"]  # What the input of tokens is called.
+
+
 class Cell:
     """What an adapter loads: a request of the protocol, with every option that its schema gives a default."""
 
@@ -49,6 +69,7 @@ class Cell:
         self.path: list[str] = backend.get("path") or []
         self.tensors: list[dict[str, Any]] = request.get("tensors") or []  # name, element, shape, file
         self.outputs: Optional[dict[str, list[int]]] = request.get("outputs")  # Shapes by name, where they are known.
+        self.decode = Decode(request["decode"]) if request.get("decode") else None
 
     @property
     def device_type(self) -> str:

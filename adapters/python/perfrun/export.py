@@ -41,7 +41,7 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
     import torch
 
     add_to_path(request.get("path") or [])
-    model = torch_model({"call": request["call"], "args": request.get("args")})
+    model = torch_model({"call": request["call"], "args": request.get("args")}, request.get("path") or [])
     tensors, sizes, folder = request["tensors"], request.get("sizes") or {}, request["folder"]
     with torch.no_grad():
         outputs = _output_shapes(model, tensors, sizes)

@@ -36,15 +36,23 @@ def resolve(target: str) -> Callable[..., Any]:
     return found
 
 
-def torch_model(source: Mapping[str, Any]) -> Any:
+def torch_model(source: Mapping[str, Any], folders: Iterable[str] = ()) -> Any:
     """The module that a source `{"call": ..., "args": {...}, "weights": path or None}` builds, in evaluation mode.
 
-    Weights are drawn from seed 0, then loaded from the file where there is one.
+    Weights are drawn from seed 0, then loaded from the file where there is one. A class of transformers is read by its
+    `from_pretrained`, from a folder within one of `folders` if there is such a one.
     """
     import torch
 
     torch.manual_seed(0)
-    model = resolve(source["call"])(**(source.get("args") or {}))
+    called, args = resolve(source["call"]), dict(source.get("args") or {})
+    if hasattr(called, "from_pretrained"):
+        called = called.from_pretrained
+    stored = args.get("pretrained_model_name_or_path")
+    if isinstance(stored, str):
+        below = [os.path.join(folder, stored) for folder in folders]
+        args["pretrained_model_name_or_path"] = next((path for path in below if os.path.isdir(path)), stored)
+    model = called(**args)
     if not isinstance(model, torch.nn.Module):
         text = "`{}` returned a {}, not a torch.nn.Module".format(source["call"], type(model).__name__)
         raise Failure("model", text)

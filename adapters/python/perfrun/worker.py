@@ -19,6 +19,14 @@ and, where it has something to say:
     metrics() -> dict                 numbers by name, after the samples
     reset()                           forget peaks: the samples begin
 
+An adapter that runs language models has these as well. `cell.decode` is set where a call of one is asked for (`Decode`), and
+`call` then feeds the tokens of `inputs` behind what the cache holds, and gives logits by the name `cell.decode.logits`.
+
+    fill(ids)                         a cache that holds these tokens, int64 [batch, context], perhaps none; outside the clock
+    rewind()                          the cache holds these again; before every call, outside the clock
+    first(prepared) -> ids            begin a greedy loop: feed a prompt and choose the next token of each sequence
+    next() -> ids                     feed these and choose the next ones
+
 `NAME.json` next to the file declares the options as a JSON Schema; it may be missing.
 """
 
@@ -45,6 +53,7 @@ try:
     import numpy as np
 
     from perfrun import arrays
+    from perfrun.decode import Loop
 except ModuleNotFoundError as error:
     NO_NUMPY: Optional[ModuleNotFoundError] = error  # Reported to the parent in answer to `hello`.
 else:
@@ -90,6 +99,8 @@ class Loaded:
         self.evict_bytes: int = request.get("evict_bytes") or 0
         self.evicted: Optional[np.ndarray] = None  # Larger than the caches; `None` where they stay warm.
         self.peak_rss: Optional[int] = None  # Of the model alone, before that was made.
+        self.rewind: Optional[Callable[[], None]] = None  # Of a cache, before every call.
+        self.loop: Optional[Loop] = None  # Where tokens are generated.
 
     def _optional(self, name: str, *given: Any) -> Any:
         method = getattr(self.adapter, name, None)
@@ -102,6 +113,8 @@ class Loaded:
         self.adapter.load(self.cell)
         values["load_ns"] = clock() - began
         self.step = "inputs"
+        self.call = self.adapter.call
+        self._fill()
         feeds = arrays.input_sets(self.cell.tensors, self.wanted_sets)
         pool_bytes = arrays.byte_size(feeds)
         self.sets = [self.adapter.inputs(feed) for feed in feeds]
@@ -109,7 +122,8 @@ class Loaded:
         began = clock()
         if self._optional("build", self.sets[0]):
             values["build_ns"] = clock() - began
-        self.call = self.adapter.call
+        if self.rewind:
+            self.rewind()
         self.origin = clock()
         result = self.call(self.sets[0])
         values["first_inference_ns"] = clock() - self.origin
@@ -147,6 +161,19 @@ class Loaded:
             }
         )
 
+    def _fill(self) -> None:
+        """Makes the cache that a call of a language model finds."""
+        decode = self.cell.decode
+        if not decode:
+            return
+        if not hasattr(self.adapter, "fill"):
+            raise Failure("operator", "the adapter runs no calls of a language model: it has no method `fill`")
+        self.adapter.fill(arrays.opened(decode.held))
+        self.rewind = self.adapter.rewind
+        if decode.generated:
+            self.loop = Loop(self.adapter, decode)
+            self.call = self.loop.call
+
     def _placed(self, result: Any) -> dict[str, int]:
         """Where the model ran. A cell of another device fails if it ran on the CPU, or if nothing says where it ran."""
         device = self.cell.device_type
@@ -167,37 +194,57 @@ class Loaded:
 
     def _read(self, result: Any) -> list[arrays.Output]:
         self.step = "outputs"
-        outputs = arrays.normalised(self.adapter.outputs(result))
+        outputs = arrays.normalised((self.loop or self.adapter).outputs(result))
         self.step = "call"
         return outputs
 
     def _run(self, prepared: Any) -> list[arrays.Output]:
+        if self.rewind:
+            self.rewind()
         return self._read(self.call(prepared))
 
-    def slice(self, spend_ns: int, most: int, iterations: int) -> Iterator[dict[str, Any]]:
+    def _time(self, prepared: Any, iterations: int) -> tuple[int, int]:
+        """When so many calls began, and when they would have ended without the rewinding between them."""
+        call, clock, rewind = self.call, time.perf_counter_ns, self.rewind
+        if not rewind:
+            times = itertools.repeat(None, iterations)
+            began = clock()
+            for _ in times:
+                call(prepared)
+            return began, clock()
+        first, took = 0, 0
+        for _ in range(iterations):
+            rewind()
+            began = clock()
+            call(prepared)
+            took += clock() - began
+            first = first or began
+        return first, first + took
+
+    def slice(self, spend_ns: int, most: int, iterations: int, warms: bool) -> Iterator[dict[str, Any]]:
         """Takes samples until `spend_ns` passed or `most` are taken, at least one; gives them in parts."""
         gc.collect()
-        call, clock, sets, origin, slowdown = self.call, time.perf_counter_ns, self.sets, self.origin, self.slowdown
+        clock, sets, origin, slowdown = time.perf_counter_ns, self.sets, self.origin, self.slowdown
         device_ns: Optional[Callable[[], int]] = getattr(self.adapter, "device_ns", None)
         starts, durations, inputs, on_device = (array.array("Q") for _ in range(4))
         cold, index = self.evicted, self.next_input
-        for _ in itertools.repeat(None, iterations if cold is None else 0):
-            call(sets[index])
+        if cold is None:
+            self._time(sets[index], iterations)
+        if self.loop:
+            self.loop.begin()
         if device_ns:
             device_ns()
         cpu_before, stop = time.process_time_ns(), clock() + spend_ns
         while True:
-            prepared, times = sets[index], itertools.repeat(None, iterations)
             if cold is not None:
                 cold += 1
-            began = clock()
-            for _ in times:
-                call(prepared)
-            ended = clock()
+            began, ended = self._time(sets[index], iterations)
             if slowdown > 0.0:
-                until = ended + int((ended - began) * slowdown)
-                while ended < until:
-                    ended = clock()
+                longer = int((ended - began) * slowdown)
+                until = clock() + longer
+                while clock() < until:
+                    pass
+                ended += longer
             starts.append(began - origin)
             durations.append(ended - began)
             inputs.append(index)
@@ -210,6 +257,8 @@ class Loaded:
         self.span_ns += starts[-1] + durations[-1] - starts[0]
         self.inferences += len(starts) * iterations
         self.next_input = index
+        if self.loop:
+            self.loop.settle(counts=not warms)
         columns = {"start_ns": starts, "duration_ns": durations, "input": inputs, "device_ns": on_device}
         for first in range(0, len(starts), SAMPLES_IN_LINE):
             part = slice(first, first + SAMPLES_IN_LINE)
@@ -225,6 +274,8 @@ class Loaded:
         if self.inferences and not is_cold:
             values["cpu_time_ns"] = self.cpu_ns / self.inferences
             values["cpu_utilisation_ratio"] = self.cpu_ns / max(1, self.span_ns)
+        if self.loop:
+            values.update(self.loop.metrics())
         metrics = self._optional("metrics") or {}
         if not isinstance(metrics, dict):
             raise Failure("protocol", f"the adapter's metrics are {metrics!r}, and not a dict of numbers by name")
@@ -290,6 +341,8 @@ class Worker:
         hello = {"type": "hello", "protocol": PROTOCOL, "worker": self.version, "capabilities": CAPABILITIES}
         if self.schema is not None:
             hello["options"] = self.schema
+        if hasattr(self.adapter, "fill"):
+            hello["decodes"] = True
         self.send({**hello, "devices": devices, "about": self.about})
 
     def on_prepare(self, command: Mapping[str, Any]) -> None:
@@ -310,7 +363,8 @@ class Worker:
         return self.loaded
 
     def on_slice(self, command: Mapping[str, Any]) -> None:
-        for columns in self._cell().slice(command["time"], command["samples"], command["iterations"]):
+        warms = command.get("warms") or False
+        for columns in self._cell().slice(command["time"], command["samples"], command["iterations"], warms):
             self.send({"type": "samples", "phase": "measure", "columns": columns})
         self.send({"type": "done"})
 

@@ -35,6 +35,7 @@ pub static SHIPPED: LazyLock<BTreeMap<&str, Declaration>> = LazyLock::new(|| {
     let declared = [
         ("callable", include_str!("../../../adapters/python/perfrun/adapters/callable.json")),
         ("onnxruntime", include_str!("../../../adapters/python/perfrun/adapters/onnxruntime.json")),
+        ("onnxruntime-genai", include_str!("../../../adapters/python/perfrun/adapters/onnxruntime-genai.json")),
         ("openvino", include_str!("../../../adapters/python/perfrun/adapters/openvino.json")),
         ("pytorch", include_str!("../../../adapters/python/perfrun/adapters/pytorch.json")),
     ];

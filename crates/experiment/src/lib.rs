@@ -249,7 +249,7 @@ pub struct Model {
     pub name: String,
     /// The ONNX file, absolute in memory; `None` with the mock backend, and until it is obtained from its source.
     pub path: Option<PathBuf>,
-    /// Where it comes from, if that is no file of the user's.
+    /// Where it comes from, if that is no file of the user's; or how Python makes what the user's file holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// SHA-256 that the file must have, lower-case hex.

@@ -36,13 +36,19 @@ pub struct PythonModel {
     /// Its arguments by name.
     #[serde(default)]
     pub args: Map<String, Value>,
-    /// What it is fed, in the order of its arguments; a name stands for a size that is free.
+    /// What it is fed, in the order of its arguments; a name stands for a size that is free. Empty where the user's own ONNX
+    /// file says it.
     pub inputs: Vec<TensorType>,
 }
 
 impl PythonModel {
     /// The file next to an exported model that has its weights.
     pub const WEIGHTS: &str = "weights.pt";
+
+    /// Whether its ONNX file is made from it, and none of the user's.
+    pub fn is_exported(&self) -> bool {
+        !self.inputs.is_empty()
+    }
 }
 
 /// What stands before the name of a network: `zoo:resnet50`.

@@ -12,10 +12,15 @@ use files::scratch::Scratch;
 use reading::plain_file;
 
 /// The files of the package.
-const FILES: [(&str, &str); 17] = [
+const FILES: [(&str, &str); 20] = [
     ("__init__.py", include_str!("../../../adapters/python/perfrun/__init__.py")),
     ("adapters/callable.json", include_str!("../../../adapters/python/perfrun/adapters/callable.json")),
     ("adapters/callable.py", include_str!("../../../adapters/python/perfrun/adapters/callable.py")),
+    (
+        "adapters/onnxruntime-genai.json",
+        include_str!("../../../adapters/python/perfrun/adapters/onnxruntime-genai.json"),
+    ),
+    ("adapters/onnxruntime-genai.py", include_str!("../../../adapters/python/perfrun/adapters/onnxruntime-genai.py")),
     ("adapters/onnxruntime.json", include_str!("../../../adapters/python/perfrun/adapters/onnxruntime.json")),
     ("adapters/onnxruntime.py", include_str!("../../../adapters/python/perfrun/adapters/onnxruntime.py")),
     ("adapters/openvino.json", include_str!("../../../adapters/python/perfrun/adapters/openvino.json")),
@@ -25,6 +30,7 @@ const FILES: [(&str, &str); 17] = [
     ("arrays.py", include_str!("../../../adapters/python/perfrun/arrays.py")),
     ("cell.py", include_str!("../../../adapters/python/perfrun/cell.py")),
     ("channel.py", include_str!("../../../adapters/python/perfrun/channel.py")),
+    ("decode.py", include_str!("../../../adapters/python/perfrun/decode.py")),
     ("export.py", include_str!("../../../adapters/python/perfrun/export.py")),
     ("failure.py", include_str!("../../../adapters/python/perfrun/failure.py")),
     ("source.py", include_str!("../../../adapters/python/perfrun/source.py")),

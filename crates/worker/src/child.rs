@@ -196,7 +196,7 @@ impl<W: Write> Worker<W> {
                 reply.samples(SamplePhase::Measure, served.samples)?;
                 reply.send(checked.into_answer(Some(served.reason)))
             }
-            Command::Slice { time, samples, iterations } => {
+            Command::Slice { time, samples, iterations, .. } => {
                 let columns = reply.cell()?.slice(time, samples, iterations.max(1))?;
                 reply.samples(SamplePhase::Measure, columns)?;
                 reply.send(Answer::done())
@@ -309,8 +309,8 @@ mod tests {
                 rule: Stop::Samples(SamplesStop { count: many, max_time: Nanos::from_secs(9) }),
                 iterations,
             },
-            Command::Slice { time, samples: 4, iterations },
-            Command::Slice { time, samples: 4, iterations },
+            Command::Slice { time, samples: 4, iterations, warms: false },
+            Command::Slice { time, samples: 4, iterations, warms: false },
             Command::Check,
             Command::Profile {
                 rule: Stop::Samples(SamplesStop { count: 7, max_time: Nanos::from_secs(9) }),

@@ -118,17 +118,22 @@ impl WorkerSession<'_> {
     /// Samples that are taken in turns with the messages; the last step's slices are none of the record's.
     fn slice(&mut self, time: Nanos, most: usize, iterations: u32, tick: Tick<'_>) -> Result<(), Ended> {
         let samples = most.clamp(1, SAMPLES_IN_LINE) as u32;
-        self.ask(&Command::Slice { time, samples, iterations }, tick)?;
+        self.ask(&Command::Slice { time, samples, iterations, warms: self.is_warming }, tick)?;
         self.validator.run.data.slices.pop();
         Ok(())
     }
 
-    /// Holds the times that a program reports for loading against how long it took here.
+    /// Holds the times that a program reports for loading against how long it took here; where a cache was filled, which is in
+    /// none of them, only that they are not longer.
     ///
     /// # Errors
     ///
     /// Times that are longer than that.
-    pub(super) fn check_load(&mut self, waited: Duration, runs_all_sets: bool) -> Result<(), Failure> {
+    pub(super) fn check_load(
+        &mut self,
+        waited: Duration,
+        (runs_all_sets, fills_cache): (bool, bool),
+    ) -> Result<(), Failure> {
         let metrics = &self.validator.run.data.metrics;
         let reported = [metric::LOAD, metric::BUILD, metric::FIRST_INFERENCE].map(|metric| metrics.get(metric.name));
         if reported[0].is_none() {
@@ -140,6 +145,9 @@ impl WorkerSession<'_> {
         if reported > waited + PER_COMMAND {
             let text = format!("the worker reports {reported:.3?} for loading, but was done after {waited:.3?}");
             return Err(Failure::new(FailureKind::Protocol, text));
+        }
+        if fills_cache {
+            return Ok(());
         }
         // Where the shapes of outputs are not known, every input set is run once.
         let sets = if runs_all_sets { self.validator.input_sets } else { 0 };

@@ -226,7 +226,7 @@ mod tests {
                 },
                 done(false, true, true),
             ),
-            (Command::Slice { time, samples: 3, iterations }, Answer::done()),
+            (Command::Slice { time, samples: 3, iterations, warms: false }, Answer::done()),
             (Command::Check, done(false, false, true)),
             (Command::Afterwards(Afterwards::default()), Answer::done()),
             (
@@ -311,7 +311,7 @@ mod tests {
         if let Answer::Samples { columns, .. } = &mut empty {
             columns.duration_ns[0] = 0;
         }
-        let slice = |iterations| Command::Slice { time: Nanos(1), samples: 1, iterations };
+        let slice = |iterations| Command::Slice { time: Nanos(1), samples: 1, iterations, warms: false };
         assert!(ExpectedAnswers::of(&slice(2)).take(&empty, None).is_err_and(|text| text.ends_with("took no time")));
         assert!(ExpectedAnswers::of(&slice(1)).take(&empty, None).is_ok(), "a code reports a clock that is too coarse");
     }
@@ -345,7 +345,13 @@ mod tests {
         let other = "`warm` ended with the status `fixed`, which its rule does not have";
         assert_eq!(warm(adaptive, 9, Fixed, 20).as_deref(), Some(other));
         let slice = |taken, waited_ms| {
-            end(Command::Slice { time, samples: 4, iterations }, SamplePhase::Measure, taken, None, waited_ms)
+            end(
+                Command::Slice { time, samples: 4, iterations, warms: false },
+                SamplePhase::Measure,
+                taken,
+                None,
+                waited_ms,
+            )
         };
         assert_eq!((slice(4, 1), slice(1, 10)), (None, None));
         assert_eq!(slice(1, 1).as_deref(), Some("`slice` ended after 1 samples and 1.0ms, not 4 or 10ms"));

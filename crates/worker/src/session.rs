@@ -98,12 +98,13 @@ impl<'a> WorkerSession<'a> {
             return self.ask(&Command::Prepare { cell: Box::new(request) }, tick);
         };
         let (device, runs_all_sets) = (program.device.clone(), request.outputs.is_none());
+        let fills_cache = request.decode.as_ref().is_some_and(|decode| decode.call.context > 0);
         self.inputs = Some(write_inputs(&mut request)?);
         // Caches are emptied between samples.
         self.untimed = request.evict_bytes.is_none().then(Untimed::default);
         let asked = Instant::now();
         self.ask(&Command::Prepare { cell: Box::new(request) }, tick)?;
-        self.check_load(asked.elapsed(), runs_all_sets)?;
+        self.check_load(asked.elapsed(), (runs_all_sets, fills_cache))?;
         Ok(self.validator.check_program(&device)?)
     }
 

@@ -59,6 +59,8 @@ pub struct Greeting {
     pub options: Option<serde_json::Value>,
     /// Versions by name.
     pub about: BTreeMap<String, String>,
+    /// Whether it takes calls of a decoder.
+    pub decodes: bool,
 }
 
 fn protocol(text: impl Into<String>) -> Failure {
@@ -113,13 +115,14 @@ impl ResponseValidator {
             Answer::Hello { protocol: version, .. } if !(OLDEST_PROTOCOL..=PROTOCOL).contains(version) => {
                 return Err(protocol(format!("the worker speaks protocol {version}, perfrun speaks {PROTOCOL}")));
             }
-            Answer::Hello { worker, capabilities, devices, options, about, .. } => {
+            Answer::Hello { worker, capabilities, devices, options, about, decodes, .. } => {
                 self.worker = Some(Greeting {
                     name: worker.clone(),
                     capabilities: capabilities.clone(),
                     devices: devices.clone(),
                     options: options.clone(),
                     about: about.clone(),
+                    decodes: *decodes,
                 });
             }
             Answer::Samples { phase, columns } => self.check_samples(*phase, columns, name)?,
@@ -290,7 +293,7 @@ mod tests {
         }
     }
 
-    const SLICE: Command = Command::Slice { time: Nanos(1), samples: 9, iterations: 1 };
+    const SLICE: Command = Command::Slice { time: Nanos(1), samples: 9, iterations: 1, warms: false };
 
     #[test]
     fn a_command_that_was_not_announced_is_not_sent() {

@@ -1,10 +1,12 @@
 """PyTorch, on the CPU and on CUDA devices: eager, TorchScript, torch.compile and torch.export.
 
 A model comes from a Python function, or from an ONNX file through onnx2torch. On CUDA a call ends with a synchronise.
+Calls of a language model are those of one of transformers with its `DynamicCache`, which each call makes longer by a copy.
 """
 
 import contextlib
 import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -50,14 +52,18 @@ class Adapter:
             torch.set_num_interop_threads(options["inter_threads"])
         torch.set_grad_enabled(False)  # Not inference_mode, which torch.compile does not like (pytorch#114119).
         self.elements = {tensor["name"]: tensor["element"] for tensor in cell.tensors}
-        self.names: list[str] = list(self.elements)
+        self.decode = cell.decode
+        self.names: list[str] = [self.decode.ids] if self.decode else list(self.elements)
         self.output_names: list[str] = []  # Of an ONNX file.
-        model = torch_model(cell.source) if cell.source else self._from_onnx(cell.model)
+        if self.decode and not cell.source:
+            raise Failure("model", "PyTorch runs calls of `decode` of models that Python makes", "add `python` to the model")
+        model = torch_model(cell.source, cell.path) if cell.source else self._from_onnx(cell.model)
         self.dtype = TYPES[options["dtype"]]
         self.memory_format = torch.channels_last if options["channels_last"] else torch.contiguous_format
         self.model = model.to(self.device, self.dtype).to(memory_format=self.memory_format)
         self.autocast = options.get("autocast")
-        self.run = self._with_autocast(self.model)
+        self.forward = self._with_autocast(self._of_tokens() if self.decode else self.model)
+        self.run = self._behind_cache if self.decode else self.forward
         self.call = self._timed if self.is_cuda else self._call
         if self.is_cuda:
             self.device_ns = self._device_ns
@@ -70,6 +76,8 @@ class Adapter:
             raise Failure("provider", f"torch {torch.__version__} does not find {cell.device} here")
         if self.compile_mode and self.mode != "compile":
             raise Failure("provider", f"option `compile_mode` needs `mode: compile`; the mode is {self.mode}")
+        if cell.decode and self.mode not in ("eager", "compile"):
+            raise Failure("provider", f"calls of `decode` run in the modes eager and compile, not in {self.mode}")
         if RELEASE < NEEDED.get(self.mode, (0, 0)):
             needed = "%d.%d" % NEEDED[self.mode]
             raise Failure("provider", f"mode {self.mode} needs torch {needed}; this is {torch.__version__}")
@@ -105,6 +113,51 @@ class Adapter:
 
         return within
 
+    def _of_tokens(self) -> Any:
+        """The model as a function of tokens and a cache, which gives logits."""
+        taken = inspect.signature(self.model.forward).parameters
+        name = next((name for name in ("cache", "past_key_values") if name in taken), None)
+        if name is None:
+            raise Failure("model", f"{type(self.model).__name__} takes no cache: `decode` needs a language model of transformers")
+
+        def forward(ids: torch.Tensor, cache: Any) -> torch.Tensor:
+            return self.model(input_ids=ids, use_cache=True, **{name: cache}).logits
+
+        return forward
+
+    def _behind_cache(self, ids: torch.Tensor) -> torch.Tensor:
+        if not self.decode.context:
+            self.cache = self._empty_cache()
+        return self.forward(ids, self.cache)
+
+    def _empty_cache(self) -> Any:
+        from transformers import DynamicCache
+
+        return DynamicCache(config=self.model.config)
+
+    def fill(self, ids: np.ndarray) -> None:
+        self.cache = self._empty_cache()
+        if self.decode.context:
+            self.forward(torch.from_numpy(np.array(ids)).to(self.device), self.cache)
+
+    def rewind(self) -> None:
+        if not self.decode.context:
+            self.cache = None
+        elif self.cache.get_seq_length() > self.decode.context:
+            self.cache.crop(self.decode.context - self.cache.get_seq_length())
+
+    def first(self, prepared: tuple[torch.Tensor, ...]) -> list[int]:
+        self.cache = self._empty_cache()
+        return self._choose(*prepared)
+
+    def next(self) -> list[int]:
+        return self._choose(self.chosen[:, None])
+
+    def _choose(self, ids: torch.Tensor) -> list[int]:
+        """Ids that are here, so that nothing is under way any more."""
+        self.chosen = self.forward(ids, self.cache)[:, -1].argmax(-1)
+        return self.chosen.tolist()
+
     def inputs(self, arrays: dict[str, np.ndarray]) -> tuple[torch.Tensor, ...]:
         return tuple(self._tensor(arrays[name], self.elements[name]) for name in self.names)
 
@@ -128,12 +181,21 @@ class Adapter:
             traced = self._with_autocast(trace, cache_enabled=False)()
             self.run = torch.jit.optimize_for_inference(torch.jit.freeze(traced))
         elif self.mode == "compile":
-            self.run = self._with_autocast(torch.compile(self.model, mode=self.compile_mode or "default"))
+            compiled = torch.compile(self._of_tokens() if self.decode else self.model, mode=self.compile_mode or "default")
+            self.forward = self._with_autocast(compiled)
+            self.run = self._behind_cache if self.decode else self.forward
         else:
             exported = torch.export.export(self.model, prepared)
             self.run = self._with_autocast(exported.module())
         for _ in range(CALLS[self.mode]):
-            self.call(prepared)
+            if self.decode:
+                self.rewind()
+            if self.decode and self.decode.generated:
+                self.first(prepared)
+                for _ in range(self.decode.generated - 1):
+                    self.next()
+            else:
+                self.call(prepared)
         return True
 
     def _call(self, prepared: tuple[torch.Tensor, ...]) -> Any:
@@ -155,6 +217,8 @@ class Adapter:
         return int(1e6 * sum(begin.elapsed_time(end) for begin, end in events))
 
     def outputs(self, result: Any) -> dict[str, np.ndarray]:
+        if self.decode:
+            return {self.decode.logits: self._array(result)}
         found = {name: self._array(value) for name, value in named(result).items()}
         if self.output_names and len(self.output_names) == len(found):
             return dict(zip(self.output_names, found.values()))
@@ -169,7 +233,8 @@ class Adapter:
     def placement(self, result: Any) -> dict[str, int]:
         """Device types of the parameters, and of the outputs, which say where the model ran."""
         devices = [value.device.type for value in named(result).values() if isinstance(value, torch.Tensor)]
-        if self.is_cuda and "cuda" not in devices:
+        is_loop = self.decode and self.decode.generated  # Its ids are numbers.
+        if self.is_cuda and not is_loop and "cuda" not in devices:
             raise Failure("provider", f"the outputs are not on {self.device}")
         devices += [parameter.device.type for parameter in self.model.parameters()]
         return {device: devices.count(device) for device in devices}

@@ -82,7 +82,9 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
     ];
     let mut written = written.into_iter().filter(|(_, is_written)| *is_written).map(|(key, _)| key);
     let (first, second) = (written.next(), written.next());
-    if let (Some(first), Some(second)) = (first, second) {
+    if let (Some(first), Some(second)) = (first, second)
+        && (first, second) != ("path", "python")
+    {
         let problem =
             check.at_key(&place.key(second), format!("`{second}` and `{first}` give two sources for one model"));
         check.problems.push(problem.with_hint("leave one out"));
@@ -99,13 +101,19 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
             check.problems.push(problem.with_hint(hint));
         }
     }
-    for (key, is_written) in [("args", !form.args.is_empty()), ("takes", !form.takes.0.is_empty())] {
-        if is_written && form.python.is_none() {
-            let problem = check.at_key(&place.key(key), format!("`{key}` goes with `python`"));
+    let has_python = form.python.is_some();
+    let of_python = [
+        ("args", has_python, !form.args.is_empty()),
+        ("takes", has_python && form.path.is_none(), !form.takes.0.is_empty()),
+    ];
+    for (key, has_effect, is_written) in of_python {
+        if is_written && !has_effect {
+            let alone = if has_python { " without `path`" } else { "" };
+            let problem = check.at_key(&place.key(key), format!("`{key}` goes with `python`{alone}"));
             check.problems.push(problem.with_hint("an ONNX file says itself what it takes"));
         }
     }
-    if let Some(call) = &form.python {
+    if let Some(call) = form.python.as_ref().filter(|_| form.path.is_none()) {
         return Some(from_python(call, form, place, check));
     }
     if let Some(network) = form.zoo {
@@ -159,7 +167,7 @@ fn from_python(call: &str, form: &ModelForm, place: &DocumentPath, check: &mut C
     let inputs = form.takes.0.iter().map(input).collect();
     let model = PythonModel { call: call.to_owned(), args: form.args.clone(), inputs };
     if form.sha256.is_some() {
-        let problem = check.at_key(&place.key("sha256"), "`sha256` has no effect with `python`");
+        let problem = check.at_key(&place.key("sha256"), "`sha256` has no effect with `python` alone");
         check.problems.push(problem.with_hint("leave it out"));
         return None;
     }
@@ -230,8 +238,12 @@ fn from_form(
             return Vec::new();
         }
     };
-    let for_one =
-        [("name", form.name.is_some()), ("sha256", form.sha256.is_some()), ("files", !form.files.0.is_empty())];
+    let for_one = [
+        ("name", form.name.is_some()),
+        ("sha256", form.sha256.is_some()),
+        ("files", !form.files.0.is_empty()),
+        ("python", form.python.is_some()),
+    ];
     if found.len() > 1
         && let Some((key, _)) = for_one.into_iter().find(|(_, is_written)| *is_written)
     {
@@ -259,6 +271,10 @@ fn from_form(
     }
     if let [one] = found.as_mut_slice() {
         one.model.files = own_files(form, place, folder, check);
+        if let (Some(call), Some(_)) = (&form.python, &form.path) {
+            let python = PythonModel { call: call.clone(), args: form.args.clone(), inputs: Vec::new() };
+            one.model.source = Some(Source::Python(python));
+        }
     }
     if let (Some(expected), [one]) = (&form.sha256, found.as_mut_slice()) {
         one.model.sha256 = Some(expected.0.to_lowercase());
@@ -378,6 +394,23 @@ fn check_names(found: &[Found], check: &mut Check<'_>) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::note::Note;
+    use experiment::Source;
+
+    #[test]
+    fn a_file_may_say_how_python_makes_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.onnx"), "abc").unwrap();
+        let parsed = |entry: &str| {
+            crate::parse("x.yaml", &format!("models: [{{ path: a.onnx, {entry} }}]\n"), folder.path(), &[])
+        };
+        let loaded = parsed("python: 'transformers:AutoModelForCausalLM', args: { size: 1 }").unwrap();
+        let model = loaded.experiment.models.first().unwrap();
+        assert!(model.path.as_ref().is_some_and(|path| path.ends_with("a.onnx")));
+        let Some(Source::Python(python)) = &model.source else { panic!("{model:?}") };
+        assert_eq!((python.args["size"].as_u64(), python.is_exported()), (Some(1), false));
+        assert!(parsed("python: 'm:f', takes: { x: [1] }").is_err());
+        assert!(parsed("args: { size: 1 }").is_err());
+    }
 
     #[test]
     fn files_get_names_that_are_names_and_differ() {

@@ -119,6 +119,7 @@ fn check_settings(
         ("provider", !form.provider.0.is_empty()),
         ("sessions", form.sessions.is_some()),
         ("shared_session", form.shared_session.is_some()),
+        ("cache", form.cache.is_some()),
     ];
     for (key, _) in written
         .into_iter()

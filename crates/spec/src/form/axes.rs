@@ -53,7 +53,9 @@ pub(crate) struct ModelForm {
     /// In place of a file: where to fetch it. It needs `sha256`.
     pub(crate) url: Option<String>,
     /// In place of a file: a function of Python that returns the model, as `module:function`. A PyTorch module is exported to
-    /// ONNX once, with its weights, so that every runtime runs the same model. It needs `takes`.
+    /// ONNX once, with its weights, so that every runtime runs the same model. It needs `takes`. Beside `path` it is how Python
+    /// makes the same model, for runtimes that take it so, and nothing is exported. A class of transformers is read by its
+    /// `from_pretrained`, and a folder in `args` may be relative to this file.
     #[schemars(regex(pattern = PYTHON_PATTERN), example = &"torchvision.models:densenet121")]
     pub(crate) python: Option<String>,
     /// Arguments of that function, by name.

@@ -5,7 +5,7 @@ use std::path::Path;
 use half::{bf16, f16};
 use serde_json::Number;
 
-use super::{Failure, FailureKind, TensorRequest};
+use super::{DecodeRequest, Failure, FailureKind, TensorRequest};
 use experiment::Values;
 use files::array::{Array, ArrayError, NpyReader};
 use onnx::ElementType;
@@ -94,6 +94,17 @@ pub fn texts(tensor: &TensorRequest, set: usize) -> Result<Array, Failure> {
     let (mut next, mut bytes) = (source(tensor, set)?, Vec::new());
     (0..tensor.elements()).for_each(|_| next(&mut bytes));
     Ok(Array { name: name.clone(), element: element.clone(), shape: shape.clone(), bytes, keys: Vec::new() })
+}
+
+/// The tokens that the cache of a sequence holds before a call of a decoder, the same whoever runs it.
+pub(super) fn held_tokens(decode: &DecodeRequest, row: u64) -> Result<Vec<i64>, Failure> {
+    let length = decode.call.context;
+    let seeds = vec![decode.seeds.get(row as usize).copied().unwrap_or_default()];
+    let values = Values::Range(0.into(), decode.vocabulary.into());
+    let drawn = TensorRequest { values, ..TensorRequest::random("tokens", ElementType::Int64, &[length], seeds) };
+    let mut bytes = vec![0; length as usize * 8];
+    fill(&drawn, 0, &mut bytes)?;
+    Ok(bytes.as_chunks().0.iter().map(|id| i64::from_le_bytes(*id)).collect())
 }
 
 /// What a file has for an input set: files that have fewer items than there are sets begin again.

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::inputs::{fill, sets_within_limit, tensor_bytes, texts};
-use super::{CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
+use super::inputs::{fill, held_tokens, sets_within_limit, tensor_bytes, texts};
+use super::{CellFacts, CellRequest, DecodeRequest, Failure, FailureKind, TensorRequest};
 use experiment::{GraphOptimization, PythonModel};
 use files::array::{Array, save_npy};
 use files::scratch::Scratch;
@@ -67,10 +67,14 @@ impl ProgramRequest {
     /// The request to a program for a run.
     pub(super) fn of_cell(facts: &CellFacts<'_>) -> Self {
         let CellFacts { variant, device, .. } = facts;
-        let source = facts.source.map(|PythonModel { call, args, .. }| PythonSource {
-            call: call.clone(),
-            args: args.clone(),
-            weights: facts.model.map(|model| model.with_file_name(PythonModel::WEIGHTS)).filter(|path| path.is_file()),
+        let source = facts.source.map(|python| PythonSource {
+            call: python.call.clone(),
+            args: python.args.clone(),
+            weights: facts
+                .model
+                .filter(|_| python.is_exported())
+                .map(|model| model.with_file_name(PythonModel::WEIGHTS))
+                .filter(|path| path.is_file()),
         });
         ProgramRequest {
             model: facts.model.map(Path::to_owned),
@@ -89,7 +93,8 @@ impl ProgramRequest {
 }
 
 /// Writes the input sets of a request as the program reads them, one file for each tensor with the sets along its first
-/// dimension, and names the files in the request. They live as long as what is returned.
+/// dimension, and the tokens that a decoder's cache holds, and names the files in the request. They live as long as what is
+/// returned.
 ///
 /// # Errors
 ///
@@ -106,7 +111,20 @@ pub(crate) fn write_inputs(request: &mut CellRequest) -> Result<Scratch, Failure
         tensor.file = Some(path);
     }
     request.input_sets = sets as u32;
+    if let Some(decode) = &mut request.decode {
+        let path = folder.path().join("held.npy");
+        save_npy(&held(decode)?, &path).map_err(unwritable)?;
+        decode.held = Some(path);
+    }
     Ok(folder)
+}
+
+/// The tokens that the cache of every sequence holds, `[batch, context]`.
+fn held(decode: &DecodeRequest) -> Result<Array, Failure> {
+    let rows: Vec<Vec<i64>> = (0..decode.call.batch).map(|row| held_tokens(decode, row)).collect::<Result<_, _>>()?;
+    let bytes = rows.iter().flatten().flat_map(|id| id.to_le_bytes()).collect();
+    let shape = vec![decode.call.batch, decode.call.context];
+    Ok(Array { name: "held".to_owned(), element: ElementType::Int64, shape, bytes, keys: Vec::new() })
 }
 
 fn all_sets(tensor: &TensorRequest, sets: usize) -> Result<Array, Failure> {
@@ -130,6 +148,23 @@ mod tests {
     use super::*;
     use crate::backend::BackendRequest;
     use files::array::read_npy;
+
+    #[test]
+    fn a_program_gets_the_tokens_that_the_cache_of_perfruns_own_worker_holds() {
+        let decode = crate::backend::request::decoding(2, 5);
+        let backend = BackendRequest::Program(ProgramRequest::default());
+        let mut request = CellRequest::new("c", backend, Vec::new());
+        request.decode = Some(decode.clone());
+        let _folder = write_inputs(&mut request).expect("a folder");
+        let held = request.decode.and_then(|decode| decode.held).expect("a file");
+        let held = read_npy(&held).expect("an array");
+        let rows: Vec<i64> = (0..2).flat_map(|row| held_tokens(&decode, row).expect("tokens")).collect();
+        assert_eq!(
+            (held.shape.as_slice(), held.numbers()),
+            (&[2, 5][..], Some(rows.iter().map(|id| *id as f64).collect()))
+        );
+        assert!(rows[..5] != rows[5..] && rows.iter().all(|id| (0..100).contains(id)), "{rows:?}");
+    }
 
     #[test]
     fn inputs_are_those_that_a_worker_of_perfrun_makes() {

@@ -105,7 +105,7 @@ pub struct DecodeRequest {
     pub cache: CacheKind,
     /// Positions of a cache that is allocated once.
     pub positions: u64,
-    /// Where the filled cache is kept: the first worker that needs it writes it.
+    /// Where perfrun's own worker keeps the filled cache: the first one that needs it writes it.
     pub state: PathBuf,
     /// One seed for the tokens of each sequence that the cache holds.
     pub seeds: Vec<u64>,
@@ -115,6 +115,9 @@ pub struct DecodeRequest {
     /// outputs too then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<PathBuf>,
+    /// A `.npy` file with these tokens, int64 `[batch, context]`, for a program, which fills a cache of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<PathBuf>,
 }
 
 /// One input tensor.
@@ -157,4 +160,25 @@ impl TensorRequest {
     pub(super) fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |product, length| product.saturating_mul(*length))
     }
+}
+
+/// The call of a decoder that nothing runs, for tests.
+#[cfg(test)]
+pub(super) fn decoding(batch: u64, context: u64) -> DecodeRequest {
+    let decoder = Decoder {
+        inputs: Vec::new(),
+        logits: "logits".to_owned(),
+        layers: 0,
+        heads: None,
+        key_heads: None,
+        head_size: None,
+        vocabulary: Some(100),
+        context: None,
+        caches: vec![CacheKind::Grown],
+        takes_one_sequence: false,
+    };
+    let call = Call { batch, tokens: 1, context, encoder: 0, generated: 0 };
+    let (cache, state, held) = (CacheKind::Grown, PathBuf::new(), None);
+    let seeds = (0..batch).collect();
+    DecodeRequest { decoder, call, cache, positions: context, state, seeds, vocabulary: 100, held }
 }

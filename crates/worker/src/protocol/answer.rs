@@ -45,6 +45,9 @@ pub enum Answer {
         /// What it is made of, by name: versions of interpreters and packages.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         about: BTreeMap<String, String>,
+        /// Whether it takes cells with `decode`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        decodes: bool,
     },
     /// A step begins; for people who watch.
     Phase {

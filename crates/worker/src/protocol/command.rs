@@ -57,6 +57,9 @@ pub enum Command {
         samples: u32,
         /// Iterations of each sample.
         iterations: u32,
+        /// These warm up, and are in no metric of a greedy loop.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        warms: bool,
     },
     /// Report what all slices together used, and hash the outputs for the first input set again.
     Check,

@@ -33,7 +33,7 @@ impl Command {
 /// The answer of a worker that speaks the newest version and says no more of itself.
 pub fn greeting(worker: &str, capabilities: Vec<CommandName>) -> Answer {
     let (worker, about) = (worker.to_owned(), BTreeMap::new());
-    Answer::Hello { protocol: PROTOCOL, worker, capabilities, devices: None, options: None, about }
+    Answer::Hello { protocol: PROTOCOL, worker, capabilities, devices: None, options: None, about, decodes: false }
 }
 
 /// Both halves of the protocol, for the schema.

@@ -75,6 +75,14 @@ const NOTES: &str = r#"```
 
 perfrun's own worker understands `warm` and `measure` instead, in which it applies the rules of warm-up and stopping itself.
 
+## Calls of a language model
+
+A worker that says `decodes` in `hello` gets the cells of `decode` in a specification too. Without it they are skipped.
+
+- `decode.call` is the call: `tokens` of each of `batch` sequences behind `context` positions; where `generated` is not 0, a greedy loop that emits so many tokens. `decode.decoder` names the input of ids (`role`) and the output of `logits`.
+- `decode.held` is a `.npy` file with the tokens of the context, int64 `[batch, context]`: those that perfrun's own worker feeds. Fill the cache with them, and before every call take away what the one before added, both outside the clock.
+- A loop's output is `tokens`, int64 `[batch, generated]`. In `check` it reports `ttft_ns`, `itl_ns`, `itl_p99_ns`, `itl_largest_ns`, `tpot_ns` and `output_tokens_per_s`, as [the guide](../guides/language-models.md#metrics) defines them, of the samples of slices without `warms`.
+
 ## What perfrun checks
 
 A run fails where answers do not belong to the command, samples overlap or end later than perfrun's own clock, loading took longer than perfrun waited, or a number is negative or not finite.
@@ -82,7 +90,7 @@ Metrics that perfrun does not know are ignored.
 A cell of another device than the CPU fails unless `placement.nodes` says where it ran.
 Where more than 30 % of the time lies outside of the samples, the cell gets the code `W_UNTIMED` and no verdict: a device was not waited for, or copies were left out.
 20 us between two samples, 100 ms a command and the untimed inferences are allowed for.
-Load times are held against perfrun's clock in the same way (`W_LOAD_UNTIMED`).
+Load times are held against perfrun's clock in the same way (`W_LOAD_UNTIMED`), unless a cache was filled meanwhile.
 
 "#;
 
@@ -106,6 +114,10 @@ pub fn reference_markdown() -> String {
         "ProgramRequest",
         "PythonSource",
         "OnnxruntimeSettings",
+        "DecodeRequest",
+        "Call",
+        "Decoder",
+        "DecoderInput",
         "TensorRequest",
         "Data",
         "Feed",

@@ -16,8 +16,8 @@ use super::stream::Stream;
 use super::tensors::{input_value, runtime_element};
 use crate::backend::{DecodeRequest, Failure, FailureKind, TensorRequest, inputs};
 use experiment::{CacheKind, Device, Values};
+use onnx::ResolvedTensor;
 use onnx::decoder::{Call, DecoderInput, Extent, Role};
-use onnx::{ElementType, ResolvedTensor};
 use reading::plain_file;
 
 /// Tokens of a prompt that fill a cache at once: attention needs memory for each pair of them.
@@ -219,8 +219,8 @@ fn fill(
     let step = if together { call.batch } else { 1 };
     let mut rows: Vec<Vec<u8>> = Vec::new();
     for first in (0..call.batch).step_by(step.max(1) as usize) {
-        let ids: Vec<Vec<String>> =
-            (first..first + step).map(|row| tokens_of(request, row)).collect::<Result<_, _>>()?;
+        let texts = |row| Ok(inputs::held_tokens(request, row)?.iter().map(i64::to_string).collect());
+        let ids: Vec<Vec<String>> = (first..first + step).map(texts).collect::<Result<_, Failure>>()?;
         let of_group = fill_group(session, request, &ids, fed)?;
         rows.resize(of_group.len(), Vec::new());
         rows.iter_mut().zip(of_group).for_each(|(all, part)| all.extend(part));
@@ -228,18 +228,7 @@ fn fill(
     Ok(rows)
 }
 
-/// The tokens that the cache of a sequence holds, as texts.
-fn tokens_of(request: &DecodeRequest, row: u64) -> Result<Vec<String>, Failure> {
-    let length = request.call.context;
-    let seeds = vec![request.seeds.get(row as usize).copied().unwrap_or_default()];
-    let values = Values::Range(0.into(), request.vocabulary.into());
-    let drawn = TensorRequest { values, ..TensorRequest::random("tokens", ElementType::Int64, &[length], seeds) };
-    let mut bytes = vec![0; length as usize * 8];
-    inputs::fill(&drawn, 0, &mut bytes)?;
-    Ok(bytes.as_chunks::<8>().0.iter().map(|id| i64::from_le_bytes(*id).to_string()).collect())
-}
-
-/// The same for sequences that are run together, whose tokens are given.
+/// The same for sequences that are run together, whose tokens are given as texts.
 fn fill_group(
     session: &Session,
     request: &DecodeRequest,
@@ -377,6 +366,7 @@ fn read(from: &mut impl Read, bytes: &mut [u8], layout: Layout, held: usize) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onnx::ElementType;
 
     #[test]
     fn positions_are_found_in_buffers_of_any_length() {

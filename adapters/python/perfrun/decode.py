@@ -66,5 +66,7 @@ def metrics(loops: Sequence[Sequence[int]]) -> dict[str, float]:
         gaps = np.concatenate([np.diff(ends) for ends in loops])
         for name, share in (("itl_ns", 0.5), ("itl_p99_ns", 0.99), ("itl_largest_ns", 1.0)):
             found[name] = np.quantile(gaps, share)
+        by_token = np.median([np.diff(ends) for ends in loops], axis=0)
+        found["itl_slowest_ns"], found["itl_slowest_token"] = by_token.max(), by_token.argmax() + 2
         found["tpot_ns"] = np.median((last - first) / (tokens - 1))
     return {name: float(value) for name, value in found.items()}

@@ -115,7 +115,8 @@ impl Metric {
 
     /// Whether only greedy loops have it.
     pub fn is_of_loops(&self) -> bool {
-        [TTFT, ITL, ITL_P99, ITL_LARGEST, TPOT, OUTPUT_TOKENS].iter().any(|metric| metric.name == self.name)
+        let all = [TTFT, ITL, ITL_P99, ITL_LARGEST, ITL_SLOWEST, ITL_SLOWEST_TOKEN, TPOT, OUTPUT_TOKENS];
+        all.iter().any(|metric| metric.name == self.name)
     }
 
     /// The name without its unit, as users refer to it (`latency` for `latency_ns`).

@@ -55,6 +55,12 @@ metrics! {
     /// No gap is longer.
     pub const ITL_LARGEST = ("itl_largest_ns", "largest gap", Nanoseconds, LowerIsBetter, Model, EachRun):
         "the largest of the same gaps";
+    /// The token that takes longest.
+    pub const ITL_SLOWEST = ("itl_slowest_ns", "slowest token", Nanoseconds, LowerIsBetter, Model, EachRun):
+        "of a greedy loop: the largest over its tokens of the median gap before that token over a run's generations";
+    /// Which one that is.
+    pub const ITL_SLOWEST_TOKEN = ("itl_slowest_token", "which token is slowest", Count, Neutral, Model, EachRun):
+        "the token of that gap, counted from 1";
     /// Mean gap of a generation.
     pub const TPOT = ("tpot_ns", "time per output token", Nanoseconds, LowerIsBetter, Model, EachRun):
         "of a greedy loop: from the first to the last token, over the tokens but the first; median over a run's generations";

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CONFIDENCE, Cell, Estimated, LEAST_RUNS, Results};
-use base::metric::LATENCY;
+use base::metric::{ITL, ITL_SLOWEST, ITL_SLOWEST_TOKEN, LATENCY};
 use experiment::{AT, Axis, GENERATE, PROMPT, VERIFY};
 use plan::CellId;
 use statistics::interval::{Estimate, mean_interval};
@@ -44,6 +44,11 @@ pub enum CallsCompared {
     },
     /// A greedy loop over its prompt and its steps, between contexts by a straight line.
     Loop,
+    /// The gap before a token over the median gap of its loop, where that token is the slowest in every run.
+    SlowToken {
+        /// The token, counted from 1.
+        token: u64,
+    },
     /// A step over what the steps at other contexts lead one to expect, where it jumps.
     Jump {
         /// The context of the last step before.
@@ -58,6 +63,9 @@ const WIDEST: f64 = std::f64::consts::LN_2;
 
 /// Smaller jumps are not looked for.
 const LEAST_JUMP: f64 = 0.01;
+
+/// A token is slow whose gap is so many times the median one.
+const SLOW: f64 = 1.5;
 
 /// Share of curves without a jump of which one is named, on either side.
 const FALSE_JUMPS: f64 = 0.01;
@@ -144,8 +152,21 @@ fn of_group(calls: &[Call<'_>]) -> Vec<CallRatio> {
             }));
         }
     }
+    found.extend(calls.iter().filter_map(slow_token));
     found.extend(jumps(&steps));
     found
+}
+
+/// A token that is slower than others in every run of a loop, which a mean hides.
+fn slow_token(call: &Call<'_>) -> Option<CallRatio> {
+    let column = |name: &str| call.cell.runs.get(name).into_iter().flatten().copied().collect::<Option<Vec<f64>>>();
+    let tokens = column(ITL_SLOWEST_TOKEN.name)?;
+    let token = tokens.first().filter(|first| tokens.iter().all(|token| token == *first))?;
+    let logs = column(ITL_SLOWEST.name)?.iter().zip(column(ITL.name)?).map(|(gap, usual)| (gap / usual).ln()).collect();
+    let ratio = ratio_of(logs, |logs| trimmed_mean(logs, CONFIDENCE))?;
+    let is_slow = ratio.value >= SLOW && ratio.interval.is_some_and(|interval| interval.low > 1.0);
+    let of = CallsCompared::SlowToken { token: *token as u64 };
+    is_slow.then(|| CallRatio { cell: call.cell.id, of, ratio: Estimated::of(ratio) })
 }
 
 /// The time of a call over another time of the same block.
@@ -155,7 +176,12 @@ fn ratio_over(
     estimate: impl Fn(&[f64]) -> Option<Estimate>,
 ) -> Option<Estimate> {
     let logs = call.latencies.iter().filter_map(|(block, time)| Some((time / other(*block)?).ln()));
-    let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+    ratio_of(logs.collect(), estimate)
+}
+
+/// The ratio with these logs, one of each run.
+fn ratio_of(mut logs: Vec<f64>, estimate: impl Fn(&[f64]) -> Option<Estimate>) -> Option<Estimate> {
+    logs.retain(|log| log.is_finite());
     let found = estimate(&logs).filter(|_| logs.len() >= LEAST_RUNS)?;
     // A ratio that may be anything says nothing.
     let width = found.interval.map(|interval| interval.high - interval.low);
@@ -293,6 +319,24 @@ mod tests {
         let [one, prefill] = [call(&cell, &[(AT, 16)], |_| 1.0), call(&cell, &[(PROMPT, 16)], |_| 1.0)];
         let own = call(&cell, &[(PROMPT, 16), (GENERATE, 10)], |_| 1.0);
         assert!(of_group(&[one, prefill, own]).is_empty());
+    }
+
+    #[test]
+    fn a_token_that_is_slow_in_every_run_is_named() {
+        let loop_of = |tokens: [f64; 5], slowest: f64| {
+            let column = |values: [f64; 5]| values.map(Some).to_vec();
+            let runs =
+                [(ITL.name, [10.0; 5]), (ITL_SLOWEST.name, [slowest, 1.01 * slowest, slowest, slowest, slowest])];
+            let runs = runs.into_iter().chain([(ITL_SLOWEST_TOKEN.name, tokens)]);
+            let runs = runs.map(|(name, values)| (name.to_owned(), column(values))).collect();
+            let cell = Cell { runs, ..Cell::default() };
+            slow_token(&call(&cell, &[(PROMPT, 16), (GENERATE, 40)], |_| 1.0))
+                .map(|found| (found.of, found.ratio.value))
+        };
+        let found = loop_of([33.0; 5], 130.0).expect("it is 13 times as slow");
+        assert!(found.0 == CallsCompared::SlowToken { token: 33 } && (found.1 - 13.0).abs() < 0.1, "{found:?}");
+        assert_eq!(loop_of([33.0, 33.0, 4.0, 33.0, 33.0], 130.0), None, "another one each time is noise");
+        assert_eq!(loop_of([33.0; 5], 12.0), None);
     }
 
     /// A step that is 5 % slower from 777 on, with noise of 1 %, in 20 of 20; and none without.

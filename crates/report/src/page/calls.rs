@@ -84,6 +84,7 @@ fn said(found: &CallRatio) -> String {
             format!("takes as long as its prompt and its steps, {ratio} of them together")
         }
         CallsCompared::Loop => format!("takes {ratio} of its prompt and its steps together"),
+        CallsCompared::SlowToken { token } => format!("token {token} takes {ratio} of the median gap, in every run"),
         CallsCompared::Jump { from, to } => {
             let by = |value: f64| Estimated { value: value - 1.0, ..found.ratio };
             let shifted = Estimated {
@@ -133,6 +134,8 @@ mod tests {
         assert_eq!(verify(None, [4.6, 4.5, 4.7]), "takes 4.60x [4.50, 4.70] of a step, so no draft for 4 tokens pays");
         let near = "takes as long as its prompt and its steps, 1.00x [0.99, 1.01] of them together";
         assert_eq!(said(&ratio(CallsCompared::Loop, [1.0, 0.99, 1.01])), near);
+        let slow = ratio(CallsCompared::SlowToken { token: 33 }, [13.0, 12.0, 14.0]);
+        assert_eq!(said(&slow), "token 33 takes 13.0x [12.0, 14.0] of the median gap, in every run");
         let open = "takes 1.00x [0.90, 1.10] of its prompt and its steps together";
         assert_eq!(said(&ratio(CallsCompared::Loop, [1.0, 0.9, 1.1])), open);
         assert_eq!(

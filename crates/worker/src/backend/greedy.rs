@@ -130,14 +130,27 @@ impl Counted {
         self.gaps_ns.extend(ends_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64));
     }
 
+    /// The token, from 1, with the largest median gap before it, and that gap: one that is slow in every generation.
+    fn slowest_token(&self) -> Option<(usize, f64)> {
+        let each = self.tokens.checked_sub(1).filter(|gaps| *gaps > 0)?;
+        let of_token = |gap: usize| {
+            let gaps: Vec<f64> = self.gaps_ns.iter().skip(gap).step_by(each).copied().collect();
+            Some((gap + 2, median(&gaps)?))
+        };
+        (0..each).filter_map(of_token).max_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
     fn metrics(&self) -> BTreeMap<String, f64> {
         let gaps_ns = sorted(&self.gaps_ns);
+        let slowest = self.slowest_token();
         let rate = median(&self.total_ns).map(|total| self.tokens as f64 * 1e9 / total);
         let found = [
             (metric::TTFT, median(&self.first_ns)),
             (metric::ITL, quantile_sorted(&gaps_ns, 0.5)),
             (metric::ITL_P99, quantile_sorted(&gaps_ns, 0.99)),
             (metric::ITL_LARGEST, gaps_ns.last().copied()),
+            (metric::ITL_SLOWEST, slowest.map(|(_, gap_ns)| gap_ns)),
+            (metric::ITL_SLOWEST_TOKEN, slowest.map(|(token, _)| token as f64)),
             (metric::TPOT, median(&self.mean_ns)),
             (metric::OUTPUT_TOKENS, rate),
         ];
@@ -249,6 +262,7 @@ mod tests {
         let of = |metric: &metric::Metric| metrics[metric.name];
         assert_eq!((of(&metric::TTFT), of(&metric::TPOT), of(&metric::ITL)), (150.0, 20.0, 10.0));
         assert_eq!(of(&metric::ITL_LARGEST), 40.0);
+        assert_eq!((of(&metric::ITL_SLOWEST), of(&metric::ITL_SLOWEST_TOKEN)), (40.0, 4.0));
         assert_eq!(of(&metric::OUTPUT_TOKENS), 4.0 * 1e9 / 210.0);
     }
 }

@@ -180,5 +180,5 @@ pub(super) fn decoding(batch: u64, context: u64) -> DecodeRequest {
     let call = Call { batch, tokens: 1, context, encoder: 0, generated: 0 };
     let (cache, state, held) = (CacheKind::Grown, PathBuf::new(), None);
     let seeds = (0..batch).collect();
-    DecodeRequest { decoder, call, cache, positions: context, state, seeds, vocabulary: 100, held }
+    DecodeRequest { decoder, call, cache, positions: context, state, seeds, vocabulary: 100, held, teacher: None }
 }

@@ -336,7 +336,7 @@ fn calls_of_a_decoder_run_in_adapters_that_say_so() {
         let rehearsal = record.runs.iter().find(|it| it.cell == run.cell && it.kind == RunKind::Rehearsal).unwrap();
         let shapes = rehearsal.data.output_shapes.as_ref().unwrap();
         let is_loop = shapes.contains_key("tokens");
-        assert_eq!(found, [is_loop; 6], "{shapes:?}");
+        assert_eq!(found, [is_loop; 7], "{shapes:?}");
         assert!(is_loop && shapes["tokens"] == [2, 4] || [1, 8].contains(&shapes["logits"][1]), "{shapes:?}");
     }
 }

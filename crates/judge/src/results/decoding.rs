@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CONFIDENCE, Cell, Estimated, LEAST_RUNS, Results};
 use base::metric::{ITL, ITL_SLOWEST, ITL_SLOWEST_TOKEN, LATENCY};
-use experiment::{AT, Axis, GENERATE, PROMPT, VERIFY};
+use experiment::{AT, Axis, CAPACITY, GENERATE, PROMPT, VERIFY};
 use plan::CellId;
 use statistics::interval::{Estimate, mean_interval};
 use statistics::quantile::median;
@@ -41,9 +41,17 @@ pub enum CallsCompared {
         /// does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         acceptance: Option<Estimated>,
+        /// The model whose steps draft, and are counted in; absent where drafting costs nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        draft: Option<String>,
     },
     /// A greedy loop over its prompt and its steps, between contexts by a straight line.
     Loop,
+    /// A step over the same step with a smaller cache allocated, where it takes longer.
+    Capacity {
+        /// Positions of the smaller one.
+        from: u64,
+    },
     /// The gap before a token over the median gap of its loop, where that token is the slowest in every run.
     SlowToken {
         /// The token, counted from 1.
@@ -66,6 +74,9 @@ const LEAST_JUMP: f64 = 0.01;
 
 /// A token is slow whose gap is so many times the median one.
 const SLOW: f64 = 1.5;
+
+/// A step that takes so much longer with a larger cache follows its size.
+const LEAST_GROWTH: f64 = 0.05;
 
 /// Share of curves without a jump of which one is named, on either side.
 const FALSE_JUMPS: f64 = 0.01;
@@ -101,7 +112,74 @@ pub(super) fn decoding(results: &Results) -> Vec<CallRatio> {
             None => groups.push((key, vec![call])),
         }
     }
-    groups.iter().flat_map(|(_, calls)| of_group(calls)).collect()
+    let calls: Vec<&Call<'_>> = groups.iter().flat_map(|(_, calls)| calls).collect();
+    groups.iter().flat_map(|(_, calls)| of_group(calls)).chain(drafts(&calls)).chain(capacities(&calls)).collect()
+}
+
+/// Several tokens at once with the steps of another, faster model that drafts all of them but the last.
+fn drafts(calls: &[&Call<'_>]) -> Vec<CallRatio> {
+    let others = |call: &Call<'_>| {
+        let axes = Axis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && *axis != Axis::Models);
+        let sizes = call.sizes.iter().filter(|(name, _)| **name != VERIFY).map(|(name, size)| format!("{name}={size}"));
+        axes.map(|axis| call.cell.names[axis].clone()).chain(sizes).collect::<Vec<String>>()
+    };
+    let of_call = |verify: &&Call<'_>| {
+        let tokens = *verify.sizes.get(VERIFY)?;
+        let alike = calls.iter().filter(|call| is_step(call) && others(call) == others(verify));
+        let (own, foreign): (Vec<&&Call<'_>>, Vec<_>) =
+            alike.partition(|call| call.cell.names.model() == verify.cell.names.model());
+        let step = *own.first()?;
+        let with = |draft: &&&Call<'_>| {
+            let drafted = |block: &u64| Some((tokens - 1) as f64 * draft.latencies.get(block)?);
+            let logs = verify
+                .latencies
+                .iter()
+                .filter_map(|(block, time)| Some(((time + drafted(block)?) / step.latencies.get(block)?).ln()));
+            let ratio = ratio_of(logs.collect(), |logs| trimmed_mean(logs, CONFIDENCE))?;
+            let acceptance = acceptance(&ratio, tokens);
+            let draft = Some(draft.cell.names.model().to_owned());
+            let of = CallsCompared::Verify { tokens, acceptance, draft };
+            // A draft that is no faster than the target is none.
+            acceptance?;
+            Some(CallRatio { cell: verify.cell.id, of, ratio: Estimated::of(ratio) })
+        };
+        Some(foreign.iter().filter_map(with).collect::<Vec<_>>())
+    };
+    calls.iter().filter_map(of_call).flatten().collect()
+}
+
+/// Steps whose time follows what is allocated, not what is in it: of each with the largest cache that over the smallest.
+fn capacities(calls: &[&Call<'_>]) -> Vec<CallRatio> {
+    let key = |call: &Call<'_>| {
+        let names =
+            Axis::ALL.into_iter().filter(|axis| !axis.has_dimensions()).map(|axis| call.cell.names[axis].clone());
+        let sizes =
+            call.sizes.iter().filter(|(name, _)| **name != CAPACITY).map(|(name, size)| format!("{name}={size}"));
+        names.chain(sizes).collect::<Vec<String>>()
+    };
+    let mut alike: BTreeMap<Vec<String>, Vec<&Call<'_>>> = BTreeMap::new();
+    for call in calls.iter().copied().filter(|call| call.sizes.contains_key(CAPACITY) && is_step(call)) {
+        alike.entry(key(call)).or_default().push(call);
+    }
+    let found = alike.into_values().filter_map(|mut calls| {
+        calls.sort_by_key(|call| call.sizes.get(CAPACITY));
+        let (smallest, largest) = (calls.first()?, calls.last()?);
+        let from = *smallest.sizes.get(CAPACITY)?;
+        let ratio = ratio_over(
+            largest,
+            |block| smallest.latencies.get(&block).copied(),
+            |logs| trimmed_mean(logs, CONFIDENCE),
+        )?;
+        let follows = ratio.value > 1.0 + LEAST_GROWTH && ratio.interval.is_some_and(|interval| interval.low > 1.0);
+        let of = CallsCompared::Capacity { from };
+        follows.then(|| CallRatio { cell: largest.cell.id, of, ratio: Estimated::of(ratio) })
+    });
+    found.collect()
+}
+
+/// Whether it is one token behind a cache.
+fn is_step(call: &Call<'_>) -> bool {
+    ![PROMPT, VERIFY, GENERATE].iter().any(|name| call.sizes.contains_key(*name))
 }
 
 fn is_of_call(name: &str) -> bool {
@@ -117,8 +195,7 @@ fn latencies(cell: &Cell) -> BTreeMap<u64, f64> {
 /// What the calls of one model, variant and batch say.
 fn of_group(calls: &[Call<'_>]) -> Vec<CallRatio> {
     let has = |call: &Call<'_>, name: &str| call.sizes.contains_key(name);
-    let mut steps: Vec<&Call<'_>> =
-        calls.iter().filter(|call| ![PROMPT, VERIFY, GENERATE].iter().any(|name| has(call, name))).collect();
+    let mut steps: Vec<&Call<'_>> = calls.iter().filter(|call| is_step(call)).collect();
     steps.sort_by_key(|call| call.sizes.get(AT));
     let step_at = |at: u64| steps.iter().copied().find(|step| step.sizes.get(AT) == Some(&at));
     let usual = |logs: &[f64]| trimmed_mean(logs, CONFIDENCE);
@@ -129,7 +206,7 @@ fn of_group(calls: &[Call<'_>]) -> Vec<CallRatio> {
             let ratio = ratio_over(call, |block| step.latencies.get(&block).copied(), usual);
             found.extend(ratio.map(|ratio| CallRatio {
                 cell: call.cell.id,
-                of: CallsCompared::Verify { tokens, acceptance: acceptance(&ratio, tokens) },
+                of: CallsCompared::Verify { tokens, acceptance: acceptance(&ratio, tokens), draft: None },
                 ratio: Estimated::of(ratio),
             }));
         }
@@ -266,6 +343,7 @@ fn jumps(steps: &[&Call<'_>]) -> Vec<CallRatio> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::AxisMap;
     use statistics::random::Xoshiro256PlusPlus;
 
     /// A call with latencies of 12 blocks.
@@ -284,7 +362,7 @@ mod tests {
         let step = call(&cell, &[(AT, 64)], |block| 100.0 + block as f64);
         let verify = call(&cell, &[(AT, 64), (VERIFY, 4)], |block| 1.75 * (100.0 + block as f64));
         let found = of_group(&[step, verify]);
-        let [CallRatio { of: CallsCompared::Verify { tokens: 4, acceptance: Some(acceptance) }, ratio, .. }] =
+        let [CallRatio { of: CallsCompared::Verify { tokens: 4, acceptance: Some(acceptance), .. }, ratio, .. }] =
             &found[..]
         else {
             panic!("{found:?}")
@@ -305,6 +383,25 @@ mod tests {
     }
 
     #[test]
+    fn a_draft_model_is_counted_in() {
+        let named = |model: &str| Cell {
+            names: AxisMap::<String>::default().with(Axis::Models, model.to_owned()),
+            ..Cell::default()
+        };
+        let (target, small) = (named("target"), named("small"));
+        let step = call(&target, &[(AT, 64)], |block| 100.0 + block as f64);
+        let verify = call(&target, &[(AT, 64), (VERIFY, 4)], |block| 1.2 * (100.0 + block as f64));
+        let draft = |part: f64| call(&small, &[(AT, 64)], move |block| part * (100.0 + block as f64));
+        let (fast, slow) = (draft(0.1), draft(1.5));
+        let found = drafts(&[&step, &verify, &fast]);
+        let [CallRatio { of: CallsCompared::Verify { draft: Some(draft), .. }, ratio, .. }] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert!(draft == "small" && (ratio.value - 1.5).abs() < 1e-3, "{found:?}");
+        assert!(drafts(&[&step, &verify, &slow]).is_empty() && drafts(&[&step, &verify]).is_empty());
+    }
+
+    #[test]
     fn a_loop_is_what_its_parts_are() {
         let cell = Cell::default();
         let steps = [16, 32].map(|at| call(&cell, &[(AT, at)], move |_| at as f64));
@@ -319,6 +416,20 @@ mod tests {
         let [one, prefill] = [call(&cell, &[(AT, 16)], |_| 1.0), call(&cell, &[(PROMPT, 16)], |_| 1.0)];
         let own = call(&cell, &[(PROMPT, 16), (GENERATE, 10)], |_| 1.0);
         assert!(of_group(&[one, prefill, own]).is_empty());
+    }
+
+    #[test]
+    fn a_step_that_follows_what_is_allocated_is_named() {
+        let cell = Cell::default();
+        let step = |capacity: u64, at: u64, latency: f64| {
+            call(&cell, &[(AT, at), (CAPACITY, capacity)], move |block| latency + block as f64 / 100.0)
+        };
+        let follows = [step(4096, 128, 290.0), step(1280, 128, 100.0), step(2048, 128, 150.0)];
+        let found = capacities(&follows.iter().collect::<Vec<_>>());
+        assert_eq!(kinds(&found), [&CallsCompared::Capacity { from: 1280 }]);
+        assert!((found[0].ratio.value - 2.9).abs() < 0.01, "{found:?}");
+        let others = [step(4096, 128, 101.0), step(1280, 128, 100.0), step(4096, 64, 300.0)];
+        assert!(capacities(&others.iter().collect::<Vec<_>>()).is_empty());
     }
 
     #[test]

@@ -67,7 +67,11 @@ fn name(reader: &Reader<'_>, cell: &Cell) -> String {
 fn said(found: &CallRatio) -> String {
     let ratio = format::ratio(found.ratio.value, found.ratio.estimate(CONFIDENCE).interval);
     match &found.of {
-        CallsCompared::Verify { tokens, acceptance: None } => {
+        CallsCompared::Verify { draft: Some(draft), acceptance: Some(acceptance), .. } => {
+            let share = share(acceptance);
+            format!("takes {ratio} of a step with its drafts by {draft}, which pay from an acceptance of {share} on")
+        }
+        CallsCompared::Verify { tokens, acceptance: None, .. } => {
             format!("takes {ratio} of a step, so no draft for {tokens} tokens pays")
         }
         CallsCompared::Verify { .. } if found.ratio.high.is_some_and(|high| high <= 1.0) => {
@@ -84,6 +88,11 @@ fn said(found: &CallRatio) -> String {
             format!("takes as long as its prompt and its steps, {ratio} of them together")
         }
         CallsCompared::Loop => format!("takes {ratio} of its prompt and its steps together"),
+        CallsCompared::Capacity { from } => {
+            format!(
+                "takes {ratio} of the same step with a cache of {from}: it follows what is allocated, not what is in it"
+            )
+        }
         CallsCompared::SlowToken { token } => format!("token {token} takes {ratio} of the median gap, in every run"),
         CallsCompared::Jump { from, to } => {
             let by = |value: f64| Estimated { value: value - 1.0, ..found.ratio };
@@ -126,7 +135,14 @@ mod tests {
     #[test]
     fn calls_are_told_in_steps() {
         let acceptance = Estimated { value: 0.24, low: Some(0.2), high: Some(0.28), n: 12, supported: None };
-        let verify = |acceptance, ratios| said(&ratio(CallsCompared::Verify { tokens: 4, acceptance }, ratios));
+        let verify =
+            |acceptance, ratios| said(&ratio(CallsCompared::Verify { tokens: 4, acceptance, draft: None }, ratios));
+        let by_small =
+            CallsCompared::Verify { tokens: 4, acceptance: Some(acceptance), draft: Some("small".to_owned()) };
+        assert_eq!(
+            said(&ratio(by_small, [1.31, 1.25, 1.37])),
+            "takes 1.31x [1.25, 1.37] of a step with its drafts by small, which pay from an acceptance of 24 % [20, 28] on"
+        );
         assert_eq!(
             verify(Some(acceptance), [1.31, 1.25, 1.37]),
             "takes 1.31x [1.25, 1.37] of a step, so a free draft pays from an acceptance of 24 % [20, 28] on"
@@ -134,6 +150,10 @@ mod tests {
         assert_eq!(verify(None, [4.6, 4.5, 4.7]), "takes 4.60x [4.50, 4.70] of a step, so no draft for 4 tokens pays");
         let near = "takes as long as its prompt and its steps, 1.00x [0.99, 1.01] of them together";
         assert_eq!(said(&ratio(CallsCompared::Loop, [1.0, 0.99, 1.01])), near);
+        assert_eq!(
+            said(&ratio(CallsCompared::Capacity { from: 1280 }, [2.9, 2.8, 3.0])),
+            "takes 2.90x [2.80, 3.00] of the same step with a cache of 1280: it follows what is allocated, not what is in it"
+        );
         let slow = ratio(CallsCompared::SlowToken { token: 33 }, [13.0, 12.0, 14.0]);
         assert_eq!(said(&slow), "token 33 takes 13.0x [12.0, 14.0] of the median gap, in every run");
         let open = "takes 1.00x [0.90, 1.10] of its prompt and its steps together";

@@ -10,7 +10,7 @@ use crate::ui::error::{Error, ExitCode};
 use base::name::fitting_or;
 use experiment::Values;
 use files::below::{OutOfBoundsError, files_below};
-use onnx::cost::{Cost, OperatorCost};
+use onnx::cost::{Branch, Cost, OperatorCost};
 use onnx::decoder::{Call, Decoder, DecoderError, model_of_folder};
 use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor, Stored};
 use report::format;
@@ -256,6 +256,7 @@ fn inside_lines(inside: &Inside) -> Vec<(&'static str, String)> {
         let nodes = format::count(cost.unknown_nodes, "node");
         lines.push(("", format!("{nodes} of unknown cost: {}", cost.unknown.join(", "))));
     }
+    lines.extend(cost.branches.iter().map(|branch| ("", of_branch(branch, call.as_deref()))));
     let counted = |operator: &OperatorCost| {
         let macs = operator.macs.filter(|macs| *macs > 0).map(|macs| format!(" ({}MACs)", spaced(macs)));
         format!("{} {}{}", operator.nodes, operator.operator, macs.unwrap_or_default())
@@ -263,6 +264,16 @@ fn inside_lines(inside: &Inside) -> Vec<(&'static str, String)> {
     let operators: Vec<String> = cost.operators.iter().map(counted).collect();
     lines.push(("operators", operators.join(", ")));
     lines
+}
+
+/// Which branch of an `If` is counted.
+fn of_branch(counted: &Branch, call: Option<&str>) -> String {
+    let Branch { node, branch, is_taken } = counted;
+    match (is_taken, call) {
+        (true, Some(call)) => format!("of If `{node}` its `{branch}`, which {call} takes"),
+        (true, None) => format!("of If `{node}` its `{branch}`, which it takes"),
+        (false, _) => format!("of If `{node}` its `{branch}`, which costs more: the inputs do not decide"),
+    }
 }
 
 /// `7978856 (7.98 M)`.

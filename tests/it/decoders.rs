@@ -26,7 +26,7 @@ fn network(folder: &Path, form: CacheForm) -> PathBuf {
 
 fn decoder(file: &Path) -> Decoder {
     let header = onnx::read_header(file).unwrap();
-    let interface = Interface::read(file, &header.signature);
+    let interface = Interface::read(file, &header.signature, None);
     interface.decoder().unwrap().map(|decoder| Decoder::clone(decoder)).unwrap()
 }
 
@@ -213,6 +213,10 @@ fn what_contradicts_a_decoder_is_named_with_a_remedy() {
         (CONFIG.replace("4096", "5000"), "says a vocabulary of 5000, and `logits` has 4096"),
         (CONFIG.replace("2048", "4096"), "says a context of 4096, and `"),
         ("{".to_owned(), "genai_config.json cannot be read"),
+        (
+            CONFIG.replace("past_key_values.%d.key", "k_%d"),
+            "genai_config.json says inputs.past_key_names: `k_%d`, which no input of the model is called",
+        ),
     ];
     for (config, reason) in wrong {
         let text = refused(&config);

@@ -213,7 +213,8 @@ mod tests {
             |name: &str, operator: &str| AttributeProto::of_graph(name, body("", operator, &["x", "x"], "b[...]"));
         let branches = vec![branch_of("then_branch", "Add"), branch_of("else_branch", "MatMul")];
         let open = cost_of("c:bool[] x[4,4]", vec![node("If", "c", branches.clone())]);
-        let branch = |branch: &str, is_taken: bool| Branch { node: "n".to_owned(), branch: branch.to_owned(), is_taken };
+        let branch =
+            |branch: &str, is_taken: bool| Branch { node: "n".to_owned(), branch: branch.to_owned(), is_taken };
         assert_eq!((open.macs, open.branches), (Some(64), vec![branch("else_branch", false)]));
         let taken = |value: i64| {
             let model = model_of(17, "c:bool[] x[4,4]", "", vec![], vec![node("If", "c", branches.clone())]);

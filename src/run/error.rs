@@ -26,7 +26,7 @@ pub enum PrepareError {
     Feed { model: String, input: String, file: Option<PathBuf>, problem: Box<DatasetError> },
     #[error("model `{model}`: {problem}")]
     #[diagnostic(help("{}", .problem.remedy()))]
-    Decoder { model: String, problem: ShapeError },
+    Decoder { model: String, problem: Box<ShapeError> },
     #[error("variant `{variant}`: `keep`: {problem} of its models")]
     #[diagnostic(help("{help}"))]
     Keep { variant: String, problem: String, help: String },

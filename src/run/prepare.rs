@@ -261,7 +261,7 @@ fn check_decoder(model: &PreparedModel) -> Result<(), PrepareError> {
         Some(Err(problem)) => ShapeError::Decoder(problem.clone()),
         None => ShapeError::NoDecoder,
     };
-    Err(PrepareError::Decoder { model: model.declared.name.clone(), problem })
+    Err(PrepareError::Decoder { model: model.declared.name.clone(), problem: Box::new(problem) })
 }
 
 /// Checks the numbers of threads that the design meets here, which a specification may leave to the machine.

@@ -26,6 +26,8 @@ pub enum DecoderError {
     Unknown { tensor: String },
     #[error("the cache `{tensor}` always has {positions} positions, and nothing writes into it at an index")]
     FixedCache { tensor: String, positions: u64 },
+    #[error("the mask `{tensor}` always has {positions} positions, so it cannot say how many the cache holds")]
+    FixedMask { tensor: String, positions: u64 },
     #[error("none of its outputs is called `logits`, so no token can be chosen")]
     NoScores,
     #[error("`encoder` has no effect: no encoder comes before it")]
@@ -99,19 +101,19 @@ impl DecoderError {
             DecoderError::Unsized { .. } => {
                 "put its `genai_config.json` or `config.json` beside it, or give whole shapes below `inputs`".to_owned()
             }
-            DecoderError::FixedCache { .. } => {
+            DecoderError::FixedCache { .. } | DecoderError::FixedMask { .. } => {
                 "export it with a dynamic length of the past, or measure it with `inputs` in place of `decode`"
                     .to_owned()
             }
             DecoderError::NoScores => {
-                "name the output, `decoder: { outputs: { logits: NAME } }` of its model, or leave `generate` out".to_owned()
-            }
-            DecoderError::NoEncoder => "leave `encoder` out".to_owned(),
-            DecoderError::Unknown { .. } => {
-                "say it, as `decoder: { inputs: { attention_mask: NAME } }` of its model, or measure it with `inputs` in \
-                 place of `decode`"
+                "name the output, `decoder: { outputs: { logits: NAME } }` of its model, or leave `generate` out"
                     .to_owned()
             }
+            DecoderError::NoEncoder => "leave `encoder` out".to_owned(),
+            DecoderError::Unknown { tensor } => format!(
+                "if perfrun knows its part, name it, as `decoder: {{ inputs: {{ position_ids: {tensor} }} }}` of its model; else \
+                 measure it with `inputs` in place of `decode`"
+            ),
             DecoderError::BeyondContext { most, .. } => {
                 format!("ask for prompt, context and new tokens of at most {} together", grouped((*most).into()))
             }

@@ -267,7 +267,10 @@ impl Sources<'_> {
         for (axis, (usual, dimension)) in usual.iter().zip(dimensions).enumerate() {
             shape.push(match (dimension, usual) {
                 // A mask of fixed length would say that all its positions are seen.
-                (Dimension::Fixed(_), Extent::Total) => return Err(unknown()),
+                (Dimension::Fixed(positions), Extent::Total) => {
+                    let (tensor, positions) = (input.name.clone(), *positions);
+                    return Err(DecoderError::FixedMask { tensor, positions });
+                }
                 (Dimension::Fixed(size), _) => Extent::Fixed(*size),
                 (_, Extent::Fixed(0)) => {
                     return Err(DecoderError::Unsized { tensor: input.name.clone(), axis });

@@ -94,6 +94,9 @@ fn what_cannot_be_called_says_why() {
     let fixed = GROWN[0].replace("2,past_sequence_length,16", "2,64,16");
     let problem = decoder([&fixed, GROWN[1]]).unwrap_err().to_string();
     assert!(problem.starts_with("the cache `past_key_values.0.key` always has 64 positions"), "{problem}");
+    let fixed = GROWN[0].replace("past_sequence_length+sequence_length", "65");
+    let problem = decoder([&fixed, GROWN[1]]).unwrap_err().to_string();
+    assert!(problem.starts_with("the mask `attention_mask` always has 65 positions"), "{problem}");
     // Hidden states are no scores.
     let hidden = decoder([GROWN[0], &GROWN[1].replace("logits", "last_hidden_state")]).unwrap();
     let call = Call { batch: 1, tokens: 1, context: 2, encoder: 0, generated: 0 };

@@ -9,7 +9,6 @@ use super::annotation::{Annotations, Trust};
 use super::demand::{self, Demand};
 use super::shape::Shape;
 use super::site::Site;
-use super::value::MOST_INTEGERS;
 use super::{Inferred, Value, control, dispatch, element};
 use crate::functions::{self, DEEPEST, Key};
 use crate::operators::NEWEST_OPSET;
@@ -85,14 +84,14 @@ fn walk(model: &ModelProto, inputs: &[ResolvedTensor], unmet: Option<RefCell<Vec
     (inferred, shared.unmet.map(RefCell::into_inner).unwrap_or_default())
 }
 
-/// What is known of an input: its shape, and its elements where only one integer is possible.
+/// What is known of an input: its shape, and its only element where one integer is possible. Of more elements, such as a
+/// mask's, nothing is computed that a node would then have as a constant.
 fn given(tensor: &ResolvedTensor) -> Value {
     let shape: Shape = tensor.shape.iter().copied().map(Some).collect();
     let value = Value::of(Some(tensor.element.clone()), Some(shape));
     let only = tensor.only_integer().filter(|_| !tensor.element.is_float());
-    let count = value.elements().filter(|count| *count <= MOST_INTEGERS);
-    let elements = only.zip(count).map(|(integer, count)| vec![Some(integer); count as usize]);
-    value.with_integers(elements)
+    let only = only.filter(|_| value.elements() == Some(1));
+    value.with_integers(only.map(|integer| vec![Some(integer)]))
 }
 
 impl<'m> Engine<'m> {

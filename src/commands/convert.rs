@@ -212,7 +212,7 @@ fn observation(
 
 /// Seeded inputs of the sizes that are asked for, and how many sets of them are observed.
 fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<TensorRequest>, u32), Error> {
-    let interface = Interface::read(&arguments.model, &header.signature);
+    let interface = Interface::read(&arguments.model, &header.signature, None);
     let resolved = shapes::resolve(&interface, &arguments.inputs, Values::Random).map_err(|problem| {
         let message = format!("model {}: {problem}", arguments.model.display());
         Error::refused(message, shapes::remedy(&problem))

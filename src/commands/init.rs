@@ -17,7 +17,7 @@ use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
 use crate::ui::error::{Error, ExitCode};
 use base::machine::host;
-use base::name::{fitting_or, names_of_files};
+use base::name::{FileName, fitting_or, names_of_files};
 use base::printable::printable_line;
 use experiment::{Network, ZOO};
 use files::scratch::Scratch;
@@ -68,7 +68,7 @@ impl Model {
         let files = model_files(&[word.to_owned()])?;
         let model = |file: PathBuf| {
             let header = onnx::read_header(&file)?;
-            let interface = Interface::read(&file, &header.signature);
+            let interface = Interface::read(&file, &header.signature, None);
             Ok(Model { source: Source::File(file), interface, stored: header.stored })
         };
         files.into_iter().map(model).collect()
@@ -77,12 +77,15 @@ impl Model {
     /// The stem of the file, or the name of the network; it need not be a valid name.
     fn stem(&self) -> Cow<'_, str> {
         match &self.source {
-            Source::File(path) => match name_by_folder(path) {
-                Some(name) => name.into(),
-                None => path.file_stem().unwrap_or_default().to_string_lossy(),
-            },
+            Source::File(path) => path.file_stem().unwrap_or_default().to_string_lossy(),
             Source::Zoo(network) => network.name().into(),
         }
+    }
+
+    /// What it may be named by.
+    fn file_name(&self) -> FileName {
+        let better = if let Source::File(path) = &self.source { name_by_folder(path) } else { None };
+        FileName { stem: self.stem().into_owned(), folder: self.folder().map(Cow::into_owned), better }
     }
 
     /// Whether a specification in a folder can name it: YAML is UTF-8, and names of files may be anything.
@@ -222,7 +225,7 @@ pub(super) fn write_new(target: &Path, text: &str) -> Result<(), Error> {
 /// The stem of the only model, or the name of the folder that holds them; always a valid name.
 pub(super) fn experiment_name(models: &[Model]) -> String {
     let raw = match models {
-        [only] => Some(only.stem()),
+        [only] => Some(only.file_name().better.map_or_else(|| only.stem(), Cow::Owned)),
         [first, ..] => first.folder().or_else(|| Some(first.stem())),
         [] => None,
     };
@@ -230,8 +233,7 @@ pub(super) fn experiment_name(models: &[Model]) -> String {
 }
 
 fn model_names(models: &[Model]) -> Vec<String> {
-    let file = |model: &Model| (model.stem().into_owned(), model.folder().map(Cow::into_owned));
-    names_of_files(&models.iter().map(file).collect::<Vec<_>>(), &BTreeSet::new())
+    names_of_files(&models.iter().map(Model::file_name).collect::<Vec<_>>(), &BTreeSet::new())
 }
 
 /// The text without the line for editors. `folder` is where the file will lie; `None` gives absolute paths.

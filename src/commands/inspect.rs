@@ -3,14 +3,14 @@
 use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 
-use super::{json_text, print, shapes};
+use super::{json_text, print, shapes, zoo};
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
 use crate::ui::error::{Error, ExitCode};
 use base::name::fitting_or;
-use experiment::Values;
+use experiment::{Values, ZOO};
 use files::below::{OutOfBoundsError, files_below};
-use onnx::cost::{Cost, OperatorCost};
+use onnx::cost::{Branch, Cost, OperatorCost};
 use onnx::decoder::{Call, Decoder, DecoderError, model_of_folder};
 use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor, Stored};
 use report::format;
@@ -19,23 +19,23 @@ pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut code = ExitCode::Done;
     let (mut models, mut text) = (Vec::new(), String::new());
     let (files, sizes) = match &arguments.extract {
-        None => (model_files(&arguments.models)?, arguments.inputs.as_slice()),
+        None => (inspected(arguments)?, arguments.inputs.as_slice()),
         Some(node) => {
             let (file, nodes) = extract(node, arguments)?;
             text = format!("wrote {}: {}\n", file.display(), nodes.join(", "));
-            (vec![file], [].as_slice())
+            (vec![(file.display().to_string(), file)], [].as_slice())
         }
     };
-    for path in files {
+    for (title, path) in files {
         match onnx::read_header(&path) {
             Ok(header) => {
-                let interface = Interface::read(&path, &header.signature);
+                let interface = Interface::read(&path, &header.signature, None);
                 let graph = look_inside(&path, &interface, sizes);
                 let decoder = interface.decoder().map(|decoder| match decoder {
                     Ok(decoder) => Ok(Decoder::clone(decoder)),
                     Err(problem) => Err(problem.clone()),
                 });
-                models.push(Model { path, header, graph, decoder });
+                models.push(Model { title, path, header, graph, decoder });
             }
             Err(error) => {
                 let error = Error::from(error);
@@ -54,12 +54,39 @@ pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// A model with what its graph says.
 struct Model {
+    /// What it is called on the terminal.
+    title: String,
     path: PathBuf,
     header: ModelHeader,
     /// Or why nothing is said.
     graph: Result<Inside, String>,
     /// What it is as a language model with a cache, or why it cannot be called as one.
     decoder: Option<Result<Decoder, DecoderError>>,
+}
+
+/// Every file with what it is called: by its path, or as the network that was named.
+///
+/// # Errors
+///
+/// As [`model_files`]; a network that there is not, and settings of networks where none is named.
+fn inspected(arguments: &InspectArgs) -> Result<Vec<(String, PathBuf)>, Error> {
+    let network = |word: &'_ PathBuf| word.to_str().and_then(|text| text.strip_prefix(ZOO)).map(str::to_owned);
+    let settings = &arguments.network;
+    let has_settings = settings.classes.is_some() || settings.image.is_some() || settings.cache.is_some();
+    if has_settings && !arguments.models.iter().any(|word| network(word).is_some()) {
+        let message = "`--classes`, `--image` and `--cache` are of built-in networks";
+        return Err(Error::refused(message, "leave them out, or name a network: `zoo:gpt-tiny`"));
+    }
+    let mut files = Vec::new();
+    for word in &arguments.models {
+        match network(word) {
+            Some(name) => files.push((word.display().to_string(), zoo::file(&name, settings)?)),
+            None => files.extend(
+                model_files(std::slice::from_ref(word))?.into_iter().map(|file| (file.display().to_string(), file)),
+            ),
+        }
+    }
+    Ok(files)
 }
 
 /// What one inference costs, at which shapes.
@@ -104,12 +131,13 @@ fn usual_call(interface: &Interface) -> Option<Call> {
 ///
 /// Several models, a file that is there already, no such node, or one of whose values not enough is known.
 fn extract(node: &str, arguments: &InspectArgs) -> Result<(PathBuf, Vec<String>), Error> {
-    let [path] = &arguments.models[..] else {
+    let files = inspected(arguments)?;
+    let [(_, path)] = &files[..] else {
         return Err(Error::refused("`--extract` takes one model", "name the file that the node is in"));
     };
     let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(stem_of(node) + ".onnx"));
     let header = onnx::read_header(path)?;
-    let inputs = shapes::resolve(&Interface::read(path, &header.signature), &arguments.inputs, Values::Zeros)
+    let inputs = shapes::resolve(&Interface::read(path, &header.signature, None), &arguments.inputs, Values::Zeros)
         .map_err(|problem| refused(path, &problem, shapes::remedy(&problem)))?;
     let nodes = write_node((path, &inputs.tensors), (node, None), &output)?;
     Ok((output, nodes))
@@ -194,8 +222,8 @@ pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn describe(model: &Model) -> String {
-    let Model { path, header, graph, decoder } = model;
-    let mut text = format!("{}\n", path.display());
+    let Model { title, header, graph, decoder, .. } = model;
+    let mut text = format!("{title}\n");
     let producer = format!("{} {}", header.producer, header.producer_version);
     let opsets: Vec<String> =
         header.opset_imports.iter().map(|(domain, version)| format!("{domain} {version}")).collect();
@@ -256,6 +284,7 @@ fn inside_lines(inside: &Inside) -> Vec<(&'static str, String)> {
         let nodes = format::count(cost.unknown_nodes, "node");
         lines.push(("", format!("{nodes} of unknown cost: {}", cost.unknown.join(", "))));
     }
+    lines.extend(cost.branches.iter().map(|branch| ("", of_branch(branch, call.as_deref()))));
     let counted = |operator: &OperatorCost| {
         let macs = operator.macs.filter(|macs| *macs > 0).map(|macs| format!(" ({}MACs)", spaced(macs)));
         format!("{} {}{}", operator.nodes, operator.operator, macs.unwrap_or_default())
@@ -263,6 +292,16 @@ fn inside_lines(inside: &Inside) -> Vec<(&'static str, String)> {
     let operators: Vec<String> = cost.operators.iter().map(counted).collect();
     lines.push(("operators", operators.join(", ")));
     lines
+}
+
+/// Which branch of an `If` is counted.
+fn of_branch(counted: &Branch, call: Option<&str>) -> String {
+    let Branch { node, branch, is_taken } = counted;
+    match (is_taken, call) {
+        (true, Some(call)) => format!("of If `{node}` its `{branch}`, which {call} takes"),
+        (true, None) => format!("of If `{node}` its `{branch}`, which it takes"),
+        (false, _) => format!("of If `{node}` its `{branch}`, which costs more: the inputs do not decide"),
+    }
 }
 
 /// `7978856 (7.98 M)`.
@@ -293,7 +332,7 @@ fn size(header: &ModelHeader) -> String {
 
 fn json(models: &[Model]) -> Result<String, Error> {
     let value = |model: &Model| {
-        let Model { path, header, graph, decoder } = model;
+        let Model { path, header, graph, decoder, .. } = model;
         let mut value = serde_json::json!({ "path": path.to_string_lossy(), "model": header });
         match decoder {
             Some(Ok(decoder)) => value["decoder"] = serde_json::json!(decoder),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{print, print_json};
-use crate::ui::cli::{ZooAction, ZooArgs};
+use crate::ui::cli::{NetworkArgs, ZooAction, ZooArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, table};
 use experiment::Network;
@@ -23,10 +23,7 @@ pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {
         ZooAction::List { json: true } => print_json(ui, &zoo::architectures().iter().map(as_json).collect::<Vec<_>>()),
         ZooAction::List { json: false } => print(ui, &listing(ui)),
-        ZooAction::Export { network, output, classes, image, cache } => {
-            let settings = Settings { classes: *classes, image: *image, cache: *cache, ..Settings::default() };
-            export(network, output.as_deref(), &settings, ui)
-        }
+        ZooAction::Export { network, output, settings } => export(network, output.as_deref(), settings, ui),
     }
 }
 
@@ -73,15 +70,26 @@ pub(super) fn network(name: &str) -> Result<Network, Error> {
     })
 }
 
-fn export(name: &str, output: Option<&Path>, settings: &Settings, ui: &Ui) -> Result<ExitCode, Error> {
-    let network = network(name)?;
+/// The file of a network, in the cache.
+///
+/// # Errors
+///
+/// As [`network`]; settings that it cannot have, and a cache that cannot be written.
+pub(super) fn file(name: &str, settings: &NetworkArgs) -> Result<PathBuf, Error> {
+    let NetworkArgs { classes, image, cache } = *settings;
+    let settings = Settings { classes, image, cache, ..Settings::default() };
+    let mut no_progress = |_: models::Progress<'_>| {};
+    Ok(models::network_file(name, network(name)?, &settings, &runtime::cache_folder(), &mut no_progress)?)
+}
+
+fn export(name: &str, output: Option<&Path>, settings: &NetworkArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    network(name)?;
     let output = output.map_or_else(|| PathBuf::from(format!("{name}.onnx")), Path::to_path_buf);
     if output.exists() {
         let message = format!("{} already exists", output.display());
         return Err(Error::refused(message, "name another file with `-o`, or remove it first"));
     }
-    let mut no_progress = |_: models::Progress<'_>| {};
-    let path = models::network_file(name, network, settings, &runtime::cache_folder(), &mut no_progress)?;
+    let path = file(name, settings)?;
     let mut file = plain_file::open(&path).map_err(|source| Error::read(&path, source))?;
     write_with(&output, |mut copy| io::copy(&mut file, &mut copy).map(drop))?;
     print(ui, &format!("wrote {}\n", output.display()))

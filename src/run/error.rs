@@ -24,6 +24,9 @@ pub enum PrepareError {
     Dataset { model: String, file: PathBuf, problem: Box<DatasetError> },
     #[error("model `{model}`, input `{input}`{}", location(.file.as_deref(), .problem))]
     Feed { model: String, input: String, file: Option<PathBuf>, problem: Box<DatasetError> },
+    #[error("model `{model}`: {problem}")]
+    #[diagnostic(help("{}", .problem.remedy()))]
+    Decoder { model: String, problem: Box<ShapeError> },
     #[error("variant `{variant}`: `keep`: {problem} of its models")]
     #[diagnostic(help("{help}"))]
     Keep { variant: String, problem: String, help: String },

@@ -23,7 +23,7 @@ use experiment::{
 };
 use onnx::decoder::{DecoderInput, Role};
 use onnx::precision::ProviderClass;
-use onnx::{Interface, Signature};
+use onnx::{Interface, ShapeError, Signature};
 use plan::{self, Cell, Facts, Plan, Skip, SkipKind};
 use prepare::runtime::Libraries;
 use worker::backend;
@@ -130,6 +130,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let opens_library = backend::kind_of(&experiment.backend).library().is_some();
     let why_not = |device: &Device| devices::why_not(device, &Kernel::here()).filter(|_| opens_library);
     let devices: Vec<Option<Skip>> = experiment.devices.iter().map(why_not).collect();
+    models.iter().try_for_each(check_decoder)?;
     for (index, model) in models.iter_mut().enumerate() {
         model.data = dataset::of_model(experiment, index, model.interface.as_ref().map(Interface::signature))?;
     }
@@ -257,7 +258,9 @@ fn decoder_prompts(
 fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
     let readable = model.path.as_deref().filter(|_| experiment.backend.reads_models());
     let header = readable.and_then(|path| onnx::read_header(path).ok());
-    let of_file = readable.zip(header.as_ref()).map(|(path, header)| Interface::read(path, &header.signature));
+    let of_file = readable
+        .zip(header.as_ref())
+        .map(|(path, header)| Interface::read(path, &header.signature, model.decoder.as_ref()));
     let of_python = || match &model.source {
         Some(Source::Python(model)) => {
             Some(Interface::of_signature(Signature { inputs: model.inputs.clone(), outputs: Vec::new() }))
@@ -266,6 +269,17 @@ fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
     };
     let interface = of_file.or_else(of_python);
     PreparedModel { declared: model.clone(), header, interface, ..PreparedModel::default() }
+}
+
+/// Refuses names of a decoder's tensors that the file does not have, or that make no decoder of it.
+fn check_decoder(model: &PreparedModel) -> Result<(), PrepareError> {
+    let Some(interface) = model.interface.as_ref().filter(|_| model.declared.decoder.is_some()) else { return Ok(()) };
+    let problem = match interface.decoder() {
+        Some(Ok(_)) => return Ok(()),
+        Some(Err(problem)) => ShapeError::Decoder(problem.clone()),
+        None => ShapeError::NoDecoder,
+    };
+    Err(PrepareError::Decoder { model: model.declared.name.clone(), problem: Box::new(problem) })
 }
 
 /// Checks the numbers of threads that the design meets here, which a specification may leave to the machine.

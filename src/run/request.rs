@@ -168,6 +168,7 @@ impl Job {
             source: self.model(cell).and_then(PreparedModel::python),
             folder: Some(&self.spec_folder),
             batch: self.batch_size(cell),
+            call: self.plan().input_of(cell).call(),
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),
             run: (kind != RunKind::Rehearsal).then_some(run),

@@ -14,7 +14,7 @@ pub use ab::AbArgs;
 pub use diff::{BisectArgs, DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use metric::{MarginArgument, MetricArgument};
-pub use models::{ConvertArgs, InspectArgs, Size, TargetDevice, ZooAction, ZooArgs};
+pub use models::{ConvertArgs, InspectArgs, NetworkArgs, Size, TargetDevice, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
 pub use screen::{Color, ScreenArgs, color};

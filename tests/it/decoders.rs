@@ -26,7 +26,7 @@ fn network(folder: &Path, form: CacheForm) -> PathBuf {
 
 fn decoder(file: &Path) -> Decoder {
     let header = onnx::read_header(file).unwrap();
-    let interface = Interface::read(file, &header.signature);
+    let interface = Interface::read(file, &header.signature, None);
     interface.decoder().unwrap().map(|decoder| Decoder::clone(decoder)).unwrap()
 }
 
@@ -275,6 +275,10 @@ fn what_contradicts_a_decoder_is_named_with_a_remedy() {
         (CONFIG.replace("4096", "5000"), "says a vocabulary of 5000, and `logits` has 4096"),
         (CONFIG.replace("2048", "4096"), "says a context of 4096, and `"),
         ("{".to_owned(), "genai_config.json cannot be read"),
+        (
+            CONFIG.replace("past_key_values.%d.key", "k_%d"),
+            "genai_config.json says inputs.past_key_names: `k_%d`, which no input of the model is called",
+        ),
     ];
     for (config, reason) in wrong {
         let text = refused(&config);
@@ -290,4 +294,70 @@ fn what_contradicts_a_decoder_is_named_with_a_remedy() {
     project.write("x.yaml", &format!("models: {}\ndecode: {{ at: 4 }}\n", image.display()));
     let text = project.run(&["x.yaml", "--wait", "0s"]).expect_code(2).stderr;
     assert!(text.contains("no tokens with a cache of earlier ones"), "{text}");
+}
+
+#[test]
+fn a_specification_names_the_tensors_of_a_decoder() {
+    let project = Project::new();
+    folder_of_genai(&project);
+    // A file of another model; what the specification says comes before it.
+    project.write("chat/genai_config.json", &CONFIG.replace("past_key_values.%d.key", "k_%d"));
+    let spec = |names: &str| {
+        format!("models: {{ path: chat, decoder: {{ inputs: {{ {names} }} }} }}\ndecode: {{ prompt: 8, at: 16 }}\n")
+    };
+    project.write("x.yaml", &spec("past_key_names: past_key_values.%d.key"));
+    let text = project.run(&["plan", "x.yaml"]).expect_code(0).stdout;
+    assert!(text.contains("chat/step-at-16/fp32/cpu\n") && !text.contains("skipped"), "{text}");
+    project.write("x.yaml", &spec("past_key_names: past_key_values.%d.keys, input_ids: input_ids"));
+    let text = project.run(&["plan", "x.yaml"]).expect_code(2).stderr;
+    let text = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    let said = "model `chat`: `decoder` says inputs.past_key_names: `past_key_values.%d.keys`, which no input of the model is \
+                called help: did you mean `past_key_values.%d.key`?";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn networks_are_inspected_as_files_are() {
+    let project = Project::new();
+    let text = project.run(&["inspect", "zoo:gpt-tiny", "--cache", "merged"]).expect_code(0).stdout;
+    assert!(text.starts_with("zoo:gpt-tiny\n"), "{text}");
+    for line in [
+        "cache grown, vocabulary 4,096, context 2,048; its cache takes 2.00 KiB for each token\n",
+        "of If `use_cache` its `then_branch`, which one token behind 128 takes\n",
+    ] {
+        assert!(text.contains(line), "{line}{text}");
+    }
+    project.run(&["inspect", "zoo:gpt-tny"]).expect_code(2);
+    let text = project.run(&["inspect", "x.onnx", "--image", "32"]).expect_code(2).stderr;
+    assert!(text.contains("`--classes`, `--image` and `--cache` are of built-in networks"), "{text}");
+}
+
+/// From YAML to the line of the report: a step that is 5 % slower from one context on, for 20 curves (a model each, with noise of
+/// its own) with it and 20 without.
+#[test]
+fn a_planted_jump_is_found_at_its_place_and_nowhere_else() {
+    const CURVES: usize = 20;
+    let models: Vec<String> = (0..CURVES).map(|curve| format!("s{curve}")).collect();
+    let project = Project::with_spec(&format!(
+        "backend: {{ mock: {{ median: 1ms, position: 300ns, noise: 1%, run_sd: 0.3% }} }}\n\
+         models: [{}]\n\
+         variants: [{{ name: even }}, {{ name: jumps, mock: {{ jump: {{ from: 777, by: 5% }} }} }}]\n\
+         decode: {{ at: [0, {{ from: 128, to: 1024, plus: 128 }}] }}\n\
+         runs: 5\ncompare: {{ aa: off }}\nmeasure: {{ stop: {{ mode: samples, count: 20 }} }}\n",
+        models.join(", ")
+    ));
+    let done = project.run(&["x.yaml", "--wait", "0s"]).expect_code(0);
+    let results: serde_json::Value = serde_json::from_str(&project.read("reports/x/results.json")).unwrap();
+    let cells = results["cells"].as_array().unwrap();
+    let name = |id: &serde_json::Value| {
+        let cell = cells.iter().find(|cell| cell["id"] == *id).unwrap();
+        ["input", "variant"].map(|key| cell[key].as_str().unwrap().to_owned()).join("/")
+    };
+    let found = results["decoding"].as_array().unwrap();
+    let jumps: Vec<String> = found
+        .iter()
+        .map(|ratio| format!("{} {}: {} to {}", ratio["of"], name(&ratio["cell"]), ratio["from"], ratio["to"]))
+        .collect();
+    assert_eq!(jumps, vec!["\"jump\" step-at-896/jumps: 768 to 896".to_owned(); CURVES]);
+    assert!(done.stdout.contains("between 768 and 896 positions\n"), "{}", done.stdout);
 }

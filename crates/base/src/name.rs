@@ -54,15 +54,33 @@ pub fn fitting_or(text: &str, otherwise: &str) -> String {
     }
 }
 
-/// A name for each file, of its stem and the name of its folder: the stem; where several have the same, with the folder before
-/// it; where those are the same too, or `taken`, with a number behind it.
-pub fn names_of_files(files: &[(String, Option<String>)], taken: &BTreeSet<String>) -> Vec<String> {
-    let stems: Vec<String> = files.iter().map(|(stem, _)| fitting_or(stem, "model")).collect();
+/// What a file may be named by.
+#[derive(Clone, Debug, Default)]
+pub struct FileName {
+    /// Its name without the ending.
+    pub stem: String,
+    /// The name of its folder.
+    pub folder: Option<String>,
+    /// What says more than the stem, if it is of this file alone.
+    pub better: Option<String>,
+}
+
+/// A name for each file: the better one, unless several have the same; else the stem; where several have the same, with the
+/// folder before it; where those are the same too, or `taken`, with a number behind it.
+pub fn names_of_files(files: &[FileName], taken: &BTreeSet<String>) -> Vec<String> {
+    let better = |file: &FileName| file.better.as_deref().map(fitting_name).filter(|name| !name.is_empty());
+    let betters: Vec<Option<String>> = files.iter().map(better).collect();
+    let is_only = |name: &String| betters.iter().flatten().filter(|other| *other == name).count() == 1;
+    let stem = |(file, better): (&FileName, &Option<String>)| match better.clone().filter(is_only) {
+        Some(better) => better,
+        None => fitting_or(&file.stem, "model"),
+    };
+    let stems: Vec<String> = files.iter().zip(&betters).map(stem).collect();
     let mut times: HashMap<&str, usize> = HashMap::new();
     stems.iter().for_each(|stem| *times.entry(stem).or_default() += 1);
     let mut taken = taken.clone();
     let mut names = Vec::with_capacity(files.len());
-    for ((_, folder), stem) in files.iter().zip(&stems) {
+    for (FileName { folder, .. }, stem) in files.iter().zip(&stems) {
         let name = match folder {
             Some(folder) if times[stem.as_str()] > 1 => fitting_or(&format!("{folder}-{stem}"), "model"),
             _ => stem.clone(),
@@ -135,9 +153,27 @@ mod tests {
     #[test]
     fn files_of_one_name_are_told_apart_by_their_folder() {
         let files = [("net", "a"), ("net", "b c"), ("net", "a"), ("größe", "a"), ("", "a")];
-        let files = files.map(|(stem, folder)| (stem.to_owned(), Some(folder.to_owned())));
+        let files = files.map(|(stem, folder)| named(stem, folder, None));
         let taken = BTreeSet::from(["grosse".to_owned()]);
         assert_eq!(names_of_files(&files, &taken), ["a-net", "b-c-net", "a-net-2", "grosse-2", "model"]);
+    }
+
+    fn named(stem: &str, folder: &str, better: Option<&str>) -> FileName {
+        FileName { stem: stem.to_owned(), folder: Some(folder.to_owned()), better: better.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_better_name_is_of_one_file_alone() {
+        let (of_llama, of_t5) = (Some("llama 3"), Some("t5"));
+        let files = [
+            named("model", "onnx", of_llama),
+            named("decoder_model", "t5", of_t5),
+            named("decoder_model_merged", "t5", of_t5),
+            named("model", "gpt2", Some("gpt2")),
+            named("model", "other", None),
+        ];
+        let names = names_of_files(&files, &BTreeSet::new());
+        assert_eq!(names, ["llama-3", "decoder_model", "decoder_model_merged", "gpt2", "model"]);
     }
 
     proptest! {

@@ -204,6 +204,11 @@ pub trait Entry: OnAxis {
     fn label(&self) -> String;
 }
 
+/// The names of entries, in their order.
+pub fn labels<T: Entry>(entries: &[T]) -> Vec<String> {
+    entries.iter().map(Entry::label).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

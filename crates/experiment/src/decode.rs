@@ -3,6 +3,7 @@
 use super::{BATCH, InputPoint};
 pub use onnx::decoder::CacheKind;
 use onnx::decoder::Call;
+pub use onnx::decoder::DecoderNames;
 
 /// Tokens of a prompt, which all are fed at once.
 pub const PROMPT: &str = "prompt";

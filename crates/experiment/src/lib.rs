@@ -48,14 +48,14 @@ pub use onnx::zoo::{CacheForm, Network};
 use statistics::interim::InterimAnalyses;
 
 pub use adapter::{Declaration, SHIPPED};
-pub use axis::{Axis, Entry, OnAxis};
+pub use axis::{Axis, Entry, OnAxis, labels};
 pub use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};
 pub use backend::Backend;
 pub use calibrate::calibration;
 pub use command::{Command, Stdout};
 pub use compiled::CompiledSelector;
 pub use dataset::{AccuracyMetric, Dataset};
-pub use decode::{AT, CAPACITY, CacheKind, ENCODER, GENERATE, PROMPT, VERIFY};
+pub use decode::{AT, CAPACITY, CacheKind, DecoderNames, ENCODER, GENERATE, PROMPT, VERIFY};
 pub use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub use index::{DeviceIndex, InputIndex, ModelIndex, RuntimeIndex, VariantIndex};
@@ -237,11 +237,6 @@ impl Experiment {
     }
 }
 
-/// The names of entries, in their order.
-pub fn labels<T: Entry>(entries: &[T]) -> Vec<String> {
-    entries.iter().map(Entry::label).collect()
-}
-
 /// One model of the models axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Model {
@@ -256,6 +251,9 @@ pub struct Model {
     pub sha256: Option<String>,
     /// This model's own input points, in place of the experiment's.
     pub inputs: Option<Vec<InputPoint>>,
+    /// What its tensors are called, of a language model whose names perfrun does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoder: Option<DecoderNames>,
     /// Files that take the place of a conversion, by variant or precision, absolute in memory.
     #[serde(default)]
     pub files: BTreeMap<String, PathBuf>,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use base::quantity::{Nanos, Ratio};
 
 /// The script of the mock backend.
-// y = (median + item · batch) · scale · run effect · (1 + warm-up excess) · noise.
+// y = (median + item · batch + position · context) · scale · run effect · (1 + warm-up excess) · noise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "mock")]
@@ -18,6 +18,10 @@ pub struct Mock {
     pub median: Nanos,
     /// What each item of a batch adds to it.
     pub item: Nanos,
+    /// What each position adds to a call of a language model that the cache holds before.
+    #[serde(skip_serializing_if = "is_nothing")]
+    #[schemars(extend("default" = Nanos(0)))]
+    pub position: Nanos,
     /// The largest batch that fits: memory runs out at any larger one. Default: every batch fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
@@ -63,6 +67,7 @@ impl Default for Mock {
         Mock {
             median: Nanos::from_millis(5),
             item: Nanos(0),
+            position: Nanos(0),
             fits: None,
             outputs: MockOutputs::Scores,
             run_sd: Ratio(0.01),
@@ -79,6 +84,11 @@ impl Default for Mock {
             runtimes: BTreeMap::new(),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_nothing(time: &Nanos) -> bool {
+    time.0 == 0
 }
 
 impl Mock {
@@ -181,6 +191,9 @@ impl MockOutputs {
 pub struct MockVariant {
     /// Factor on the duration of an iteration. Default: 1.
     pub scale: Option<Ratio>,
+    /// Calls of a language model that take longer. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jump: Option<MockJump>,
     /// How much the outputs differ from those of other variants: relative standard deviation. Default: they are equal.
     pub differ: Option<Ratio>,
     /// Share of the time that a node on the CPU takes, on another device. Default: there is none.
@@ -204,6 +217,7 @@ impl MockVariant {
     pub fn overlaid(self, other: &MockVariant) -> Self {
         MockVariant {
             scale: other.scale.or(self.scale),
+            jump: other.jump.or(self.jump),
             differ: other.differ.or(self.differ),
             on_cpu: other.on_cpu.or(self.on_cpu),
             on_device: other.on_device.or(self.on_device),
@@ -212,6 +226,17 @@ impl MockVariant {
             fail: other.fail.clone().or(self.fail),
         }
     }
+}
+
+/// Calls of a language model that take longer from so many positions on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "mock-jump")]
+pub struct MockJump {
+    /// Positions that the cache holds before the first such call.
+    pub from: u64,
+    /// How much longer.
+    pub by: Ratio,
 }
 
 /// A map as people write it, or the pairs that are stored, which keep their order.

@@ -61,6 +61,12 @@ impl ResolvedTensor {
     pub fn elements(&self) -> u64 {
         element_count(&self.shape).unwrap_or(u64::MAX)
     }
+
+    /// What every element is, where only one integer is possible.
+    pub(crate) fn only_integer(&self) -> Option<i64> {
+        let integers = self.integers.as_ref().filter(|_| !self.is_counted)?;
+        (integers.start.checked_add(1) == Some(integers.end)).then_some(integers.start)
+    }
 }
 
 /// A dimension that nothing gives a size, or one that the size of such a dimension is computed from.

@@ -203,8 +203,8 @@ impl ShapeError {
             }
             ShapeError::TooLarge { .. } => "ask for smaller sizes".to_owned(),
             ShapeError::NoDecoder => {
-                "give its sizes below `inputs`, or export it with past keys and values as inputs and present ones as \
-                 outputs"
+                "name them, as `decoder: { inputs: { input_ids: NAME, past_key_names: \"k_%d\" } }` of its model, or give \
+                 sizes below `inputs`"
                     .to_owned()
             }
             ShapeError::Decoder(problem) => problem.remedy(),

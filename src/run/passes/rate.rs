@@ -100,7 +100,7 @@ fn find_rate(
     found.service_ns = mean(&queries.iter().map(|query| query.service_ns).collect::<Vec<f64>>());
     if bound.late_share(&answers(&queries)) > bound.allowed() {
         found.problem =
-            Some(format!("no rate kept {bound} in {MOST_TRIALS} trials: without any wait {}", alone(&queries, bound)));
+            Some(format!("no rate kept {bound} in {MOST_TRIALS} trials: {}", alone(&queries, bound)));
         return Ok(found);
     }
     let Some(mut rate) = predicted(job, cell, &queries, bound) else {
@@ -134,7 +134,7 @@ fn find_rate(
     Ok(found)
 }
 
-/// `p99 was 31 ms`; of greedy loops `ttft_p99 was 31 ms and itl_p99 of one loop in a hundred 4 ms`.
+/// `p99 without any wait was 31 ms`; of greedy loops `..., and itl_p99 4 ms in one loop of a hundred`.
 fn alone(queries: &[ServedQuery], bound: LatencyBound) -> String {
     let percentile = |values: Vec<f64>| {
         let found = quantile_sorted(&sorted(&values), bound.probability).unwrap_or(0.0);
@@ -144,8 +144,8 @@ fn alone(queries: &[ServedQuery], bound: LatencyBound) -> String {
     let answers = percentile(queries.iter().map(|query| without_gap.answer_ns(*query)).collect());
     let gaps: Vec<f64> = queries.iter().filter_map(|query| Some(query.tokens_ns?[1])).collect();
     let of = if bound.is_to_first_token { "ttft_" } else { "" };
-    let gaps = bound.gap.map(|_| format!(" and itl_p99 of one loop in a hundred {}", percentile(gaps)));
-    format!("{of}{} was {answers}{}", bound.statistic().name(), gaps.unwrap_or_default())
+    let gaps = bound.gap.map(|_| format!(", and itl_p99 {} in one loop of a hundred", percentile(gaps)));
+    format!("{of}{} without any wait was {answers}{}", bound.statistic().name(), gaps.unwrap_or_default())
 }
 
 /// Queries with every caller busy, or why there are none.

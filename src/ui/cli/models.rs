@@ -14,9 +14,12 @@ use experiment::{
 /// Arguments of `inspect`.
 #[derive(Clone, Debug, Args)]
 pub struct InspectArgs {
-    /// Model files, or folders of them.
+    /// Model files, folders of them, or `zoo:NAME` for built-in networks.
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
+    /// How built-in networks are made.
+    #[command(flatten)]
+    pub network: NetworkArgs,
     /// Input sizes for the cost of one inference: `batch=1,sequence=128`, or whole shapes, `x=1x128`. Default: a batch
     /// of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
@@ -257,16 +260,24 @@ pub enum ZooAction {
         /// The file to write (default: its name in the current folder); never overwritten.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Number of classes of its classifier [default: as published].
-        #[arg(long, value_name = "N")]
-        classes: Option<u32>,
-        /// Side of its square images [default: as published].
-        #[arg(long, value_name = "N")]
-        image: Option<u32>,
-        /// Form of a decoder's cache [default: grown].
-        #[arg(long, value_name = "FORM", value_parser = cache_form())]
-        cache: Option<CacheForm>,
+        /// How it is made.
+        #[command(flatten)]
+        settings: NetworkArgs,
     },
+}
+
+/// How a built-in network is made.
+#[derive(Clone, Debug, Args)]
+pub struct NetworkArgs {
+    /// Number of classes of a built-in classifier [default: as published].
+    #[arg(long, value_name = "N")]
+    pub classes: Option<u32>,
+    /// Side of its square images [default: as published].
+    #[arg(long, value_name = "N")]
+    pub image: Option<u32>,
+    /// Form of the cache of a built-in decoder [default: grown].
+    #[arg(long, value_name = "FORM", value_parser = cache_form())]
+    pub cache: Option<CacheForm>,
 }
 
 fn cache_form() -> impl TypedValueParser<Value = CacheForm> {

@@ -369,6 +369,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         source: None,
         sha256: None,
         inputs: None,
+        decoder: None,
         files: std::collections::BTreeMap::new(),
         dataset: None,
         command: None,

@@ -37,8 +37,22 @@ pub struct Cost {
     pub unknown: Vec<String>,
     /// How many such nodes there are.
     pub unknown_nodes: u64,
+    /// The branches of `If` that are counted, where others take other multiply-accumulates: the first few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<Branch>,
     /// By operator, the most multiply-accumulates first, then the most nodes, then by name.
     pub operators: Vec<OperatorCost>,
+}
+
+/// A branch that is counted.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Branch {
+    /// The node, by its label.
+    pub node: String,
+    /// The attribute: `then_branch`.
+    pub branch: String,
+    /// Whether the inputs decide for it; else it is the one that costs the most.
+    pub is_taken: bool,
 }
 
 /// What the nodes of one operator cost together.
@@ -56,7 +70,8 @@ pub struct OperatorCost {
 
 /// What one inference of the model costs, with the shapes that were inferred.
 ///
-/// `If` costs what its costlier branch does, and a body as often as it runs.
+/// `If` costs what the branch does that it takes, or the costlier one where the inputs do not decide, and a body as often as
+/// it runs.
 pub fn cost(model: &ModelProto, inferred: &Inferred) -> Cost {
     totals::of_model(model, inferred)
 }
@@ -69,7 +84,7 @@ mod tests {
     use crate::infer::infer;
     use crate::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};
     use crate::sample::{model_of, value_infos};
-    use crate::{load, read_header, resolve_inputs};
+    use crate::{ResolvedTensor, load, read_header, resolve_inputs};
 
     fn node(operator: &str, inputs: &str, attribute: Vec<AttributeProto>) -> NodeProto {
         let names: Vec<&str> = inputs.split_whitespace().map(|word| word.split([':', '[']).next().unwrap()).collect();
@@ -193,11 +208,31 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_counts_if_it_costs_more_and_a_body_as_often_as_it_runs() {
-        let branch =
+    fn a_branch_counts_if_it_is_taken_or_costs_more() {
+        let branch_of =
             |name: &str, operator: &str| AttributeProto::of_graph(name, body("", operator, &["x", "x"], "b[...]"));
-        let branches = vec![branch("then_branch", "Add"), branch("else_branch", "MatMul")];
-        assert_eq!(cost_of("c:bool[] x[4,4]", vec![node("If", "c", branches)]).macs, Some(64));
+        let branches = vec![branch_of("then_branch", "Add"), branch_of("else_branch", "MatMul")];
+        let open = cost_of("c:bool[] x[4,4]", vec![node("If", "c", branches.clone())]);
+        let branch =
+            |branch: &str, is_taken: bool| Branch { node: "n".to_owned(), branch: branch.to_owned(), is_taken };
+        assert_eq!((open.macs, open.branches), (Some(64), vec![branch("else_branch", false)]));
+        let taken = |value: i64| {
+            let model = model_of(17, "c:bool[] x[4,4]", "", vec![], vec![node("If", "c", branches.clone())]);
+            let element = crate::ElementType::Bool;
+            let integers = Some(value..value + 1);
+            let given = ResolvedTensor { name: "c".to_owned(), element, shape: vec![], integers, is_counted: false };
+            let cost = cost(&model, &infer(&model, &[given]));
+            (cost.macs, cost.branches)
+        };
+        assert_eq!(taken(1), (Some(0), vec![branch("then_branch", true)]));
+        assert_eq!(taken(0), (Some(64), vec![branch("else_branch", true)]));
+        // Nothing is said of branches that cost the same.
+        let same = vec![branch_of("then_branch", "Add"), branch_of("else_branch", "Sub")];
+        assert_eq!(cost_of("c:bool[] x[4,4]", vec![node("If", "c", same)]).branches, []);
+    }
+
+    #[test]
+    fn a_body_counts_as_often_as_it_runs() {
         let inside = body("i:int64[] c:bool[] a[4,4]", "MatMul", &["a", "x"], "go:bool[] b[...]");
         let repeat =
             NodeProto::of("Loop", "l", &["n", "", "x"], &["y"], vec![AttributeProto::of_graph("body", inside)]);

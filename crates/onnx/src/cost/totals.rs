@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::macs::{Known, macs};
 use super::moved::Moved;
-use super::{Cost, OperatorCost};
+use super::{Branch, Cost, OperatorCost};
 use crate::ElementType;
 use crate::functions::{DEEPEST, Key};
-use crate::infer::{Inferred, Value, runs};
+use crate::infer::{Inferred, Value, runs, taken};
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
 
 /// Labels of nodes with an unknown cost that are kept.
@@ -71,6 +71,7 @@ struct Totals {
     operators: BTreeMap<String, OperatorCost>,
     unknown: Vec<String>,
     unknown_nodes: u64,
+    branches: Vec<Branch>,
     products: Products,
 }
 
@@ -166,6 +167,7 @@ impl Totals {
         functions: &Functions<'a>,
     ) {
         let known = |graph: usize| scope.inferred.inner(index, graph).filter(|_| scope.depth < DEEPEST);
+        let taken = taken(node, node.input.first().and_then(|name| scope.value(name)));
         let inside: Option<Vec<(Totals, &Inferred)>> = match function {
             Some(function) => known(0).map(|inferred| {
                 // A function sees nothing of the graph around its call.
@@ -198,10 +200,20 @@ impl Totals {
         if times.is_none() {
             self.note_unknown(node);
         }
-        let all_totals = inside.into_iter().map(|(totals, _)| totals);
-        if let Some(costliest) = all_totals.reduce(|left, right| if right.outweighs(&left) { right } else { left }) {
-            self.merge(costliest, times.unwrap_or(1));
+        // Of several graphs one runs.
+        let mut all: Vec<Totals> = inside.into_iter().map(|(totals, _)| totals).collect();
+        let heavier = |best: usize, index: usize| if all[index].outweighs(&all[best]) { index } else { best };
+        let Some(index) = taken.filter(|index| *index < all.len()).or_else(|| (0..all.len()).reduce(heavier)) else {
+            return;
+        };
+        let macs = |totals: &Totals| totals.total(|operator| operator.macs);
+        let is_choice = all.iter().any(|other| macs(other) != macs(&all[index]));
+        if is_choice && self.branches.len() < MOST_LABELS {
+            let graph = node.attribute.iter().filter(|attribute| attribute.g.is_some()).nth(index);
+            let branch = graph.map(|graph| graph.name().to_owned()).unwrap_or_default();
+            self.branches.push(Branch { node: node.label(), branch, is_taken: taken.is_some() });
         }
+        self.merge(all.swap_remove(index), times.unwrap_or(1));
     }
 
     fn total(&self, part: impl Fn(&OperatorCost) -> Option<u64>) -> Option<u64> {
@@ -227,8 +239,9 @@ impl Totals {
         }
         self.products.merge(inside.products, times);
         self.unknown_nodes = self.unknown_nodes.saturating_add(inside.unknown_nodes);
-        let room = MOST_LABELS.saturating_sub(self.unknown.len());
-        self.unknown.extend(inside.unknown.into_iter().take(room));
+        let room = |used: usize| MOST_LABELS.saturating_sub(used);
+        self.unknown.extend(inside.unknown.into_iter().take(room(self.unknown.len())));
+        self.branches.extend(inside.branches.into_iter().take(room(self.branches.len())));
     }
 
     fn into_cost(self) -> Cost {
@@ -237,7 +250,8 @@ impl Totals {
         // The map gave them by name, and sorting keeps the order of equals. Unknown first: it may be the most.
         operators.sort_by_key(|cost| std::cmp::Reverse((cost.macs.is_none(), cost.macs, cost.nodes)));
         let products = (!self.products.is_unknown).then_some(self.products.moved);
-        Cost { macs, bytes_moved, products, unknown: self.unknown, unknown_nodes: self.unknown_nodes, operators }
+        let Totals { unknown, unknown_nodes, branches, .. } = self;
+        Cost { macs, bytes_moved, products, unknown, unknown_nodes, branches, operators }
     }
 }
 

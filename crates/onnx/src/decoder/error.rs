@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::CacheKind;
 use reading::grouped;
-use reading::nearest::list;
+use reading::nearest::{list, suggestion};
 
 /// Why a model that looks like a decoder is none that perfrun can call, or why a call of one is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,8 @@ pub enum DecoderError {
     Unreadable { file: PathBuf, problem: String },
     #[error("{} says {declared}, and {holder} {found}", file.display())]
     Contradiction { file: PathBuf, declared: String, holder: String, found: u64 },
+    #[error("{} says {key}: `{tensor}`, which no {} of the model is called", place(origin), side(key))]
+    NoTensor { origin: NameOrigin, key: String, tensor: String, known: Vec<String> },
     #[error("the cache `{tensor}` has the shape {shape}: a cache has a batch, heads, positions and the size of a head")]
     Rank { tensor: String, shape: String },
     #[error("no output gives the cache `{tensor}` back")]
@@ -24,6 +26,8 @@ pub enum DecoderError {
     Unknown { tensor: String },
     #[error("the cache `{tensor}` always has {positions} positions, and nothing writes into it at an index")]
     FixedCache { tensor: String, positions: u64 },
+    #[error("the mask `{tensor}` always has {positions} positions, so it cannot say how many the cache holds")]
+    FixedMask { tensor: String, positions: u64 },
     #[error("none of its outputs is called `logits`, so no token can be chosen")]
     NoScores,
     #[error("`encoder` has no effect: no encoder comes before it")]
@@ -40,6 +44,28 @@ pub enum DecoderError {
     TooSmall { positions: u64, end: u64 },
     #[error("its {what} is fixed at {fixed} in the file, and {asked} is asked for")]
     Fixed { what: &'static str, fixed: u64, asked: u64 },
+}
+
+/// Where a name stands.
+fn place(origin: &NameOrigin) -> String {
+    match origin {
+        NameOrigin::Specification => "`decoder`".to_owned(),
+        NameOrigin::File(file) => file.display().to_string(),
+    }
+}
+
+/// `input`, for a key such as `inputs.past_key_names`.
+fn side(key: &str) -> &str {
+    key.split("s.").next().unwrap_or(key)
+}
+
+/// Where the name of a tensor stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameOrigin {
+    /// Below `decoder` of the specification.
+    Specification,
+    /// In this `genai_config.json`, which names the model file.
+    File(PathBuf),
 }
 
 /// What a file lacks for a kind of cache.
@@ -59,6 +85,10 @@ impl DecoderError {
             DecoderError::Contradiction { file, .. } => {
                 format!("export both again, or correct {}: it belongs to another model", file.display())
             }
+            DecoderError::NoTensor { key, tensor, known, .. } => {
+                let known = known.iter().map(String::as_str);
+                suggestion(tensor, known, side(key)).unwrap_or_else(|| "leave it out".to_owned())
+            }
             DecoderError::Rank { .. } => {
                 "export the cache as [batch, heads, positions, head size], or give whole shapes below `inputs`"
                     .to_owned()
@@ -71,15 +101,19 @@ impl DecoderError {
             DecoderError::Unsized { .. } => {
                 "put its `genai_config.json` or `config.json` beside it, or give whole shapes below `inputs`".to_owned()
             }
-            DecoderError::FixedCache { .. } => {
+            DecoderError::FixedCache { .. } | DecoderError::FixedMask { .. } => {
                 "export it with a dynamic length of the past, or measure it with `inputs` in place of `decode`"
                     .to_owned()
             }
             DecoderError::NoScores => {
-                "name the output `logits` in its `genai_config.json`, or leave `generate` out".to_owned()
+                "name the output, `decoder: { outputs: { logits: NAME } }` of its model, or leave `generate` out"
+                    .to_owned()
             }
             DecoderError::NoEncoder => "leave `encoder` out".to_owned(),
-            DecoderError::Unknown { .. } => "measure it with `inputs` in place of `decode`".to_owned(),
+            DecoderError::Unknown { tensor } => format!(
+                "if perfrun knows its part, name it, as `decoder: {{ inputs: {{ position_ids: {tensor} }} }}` of its model; else \
+                 measure it with `inputs` in place of `decode`"
+            ),
             DecoderError::BeyondContext { most, .. } => {
                 format!("ask for prompt, context and new tokens of at most {} together", grouped((*most).into()))
             }

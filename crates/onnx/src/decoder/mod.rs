@@ -16,8 +16,8 @@ use reading::grouped;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use config::{Declared, model_of_folder, name_by_folder};
-pub use error::DecoderError;
+pub use config::{Declared, DecoderNames, model_of_folder, name_by_folder};
+pub use error::{DecoderError, NameOrigin};
 pub(crate) use recognise::recognise;
 
 use super::resolve::ResolvedTensor;

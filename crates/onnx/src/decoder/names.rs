@@ -35,12 +35,16 @@ impl CacheName {
     }
 
     /// What a cache is called that goes into a model, or comes out of it.
-    pub(super) fn of(name: &str, patterns: &[String]) -> Option<Self> {
-        if let Some((index, layer)) =
-            patterns.iter().enumerate().find_map(|(at, pattern)| Some((at, numbered(name, pattern)?)))
-        {
-            let part = if index % 2 == 0 { Part::Key } else { Part::Value };
-            return Some(CacheName { layer, is_cross: index / 2 == 1, part });
+    ///
+    /// Patterns stand behind their keys of `genai_config.json`.
+    pub(super) fn of<'a>(name: &str, mut patterns: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+        if let Some((key, layer)) = patterns.find_map(|(key, pattern)| Some((key, numbered(name, pattern)?))) {
+            let part = match () {
+                () if key.ends_with("key_names") => Part::Key,
+                () if key.ends_with("value_names") => Part::Value,
+                () => Part::Both,
+            };
+            return Some(CacheName { layer, is_cross: key.starts_with("cross_"), part });
         }
         let words = words(name);
         let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
@@ -61,7 +65,7 @@ impl CacheName {
 }
 
 /// The number in place of `%d`.
-fn numbered(name: &str, pattern: &str) -> Option<u64> {
+pub(super) fn numbered(name: &str, pattern: &str) -> Option<u64> {
     let (before, after) = pattern.split_once("%d")?;
     name.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
 }
@@ -114,7 +118,7 @@ mod tests {
     use super::*;
 
     fn cache(name: &str) -> Option<(u64, bool, Part)> {
-        CacheName::of(name, &[]).map(|name| (name.layer, name.is_cross, name.part))
+        CacheName::of(name, std::iter::empty()).map(|name| (name.layer, name.is_cross, name.part))
     }
 
     #[test]
@@ -134,10 +138,13 @@ mod tests {
 
     #[test]
     fn patterns_of_a_configuration_come_first() {
-        let patterns: Vec<String> = ["mem_k%d", "mem_v%d"].map(str::to_owned).to_vec();
-        let found = CacheName::of("mem_v12", &patterns).map(|name| (name.layer, name.part));
-        assert_eq!(found, Some((12, Part::Value)));
-        assert_eq!(CacheName::of("mem_k", &patterns), None);
+        let patterns = [("past_key_names", "mem_k%d"), ("cross_past_value_names", "mem_v%d"), ("past_names", "m.%d")];
+        let found = |name: &str| CacheName::of(name, patterns.into_iter());
+        let part = |name: &str| found(name).map(|name| (name.layer, name.is_cross, name.part));
+        assert_eq!(part("mem_k3"), Some((3, false, Part::Key)));
+        assert_eq!(part("mem_v12"), Some((12, true, Part::Value)));
+        assert_eq!(part("m.0"), Some((0, false, Part::Both)));
+        assert_eq!(found("mem_k"), None);
     }
 
     #[test]

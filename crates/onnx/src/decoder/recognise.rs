@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::config::Declared;
-use super::names::{CacheName, role_of};
+use super::config::{Declared, NamedTensor};
+use super::error::NameOrigin;
+use super::names::{CacheName, numbered, role_of};
 use super::{CacheKind, Decoder, DecoderError, DecoderInput, Extent, Role, fixed_positions};
 use crate::infer::infer;
 use crate::proto::{GraphProto, ModelProto, NodeProto};
@@ -32,6 +33,9 @@ pub(crate) fn recognise(
         Ok(declared) => (declared.unwrap_or_default(), None),
         Err(problem) => (Declared::default(), Some(problem)),
     };
+    if let Some(problem) = unmatched(signature, &declared) {
+        return Some(Err(problem));
+    }
     let has_ids = signature.inputs.iter().any(|input| role(input, &declared) == Some(Role::Ids));
     let is_of_cache = |input: &&TensorType| input.shape.as_ref().is_none_or(|shape| shape.len() >= 3);
     let mut of_caches = signature.inputs.iter().filter(is_of_cache);
@@ -43,19 +47,55 @@ pub(crate) fn recognise(
         return Some(Err(problem));
     }
     let presents = signature.outputs.iter().filter(|output| output.element.is_float());
-    let presents = presents.filter_map(|output| Some((CacheName::of(&output.name, &declared.presents)?, output)));
+    let presents = presents.filter_map(|output| Some((CacheName::of(&output.name, declared.caches(true))?, output)));
     let attention = graph.map(|graph| Attention::of(graph, signature)).unwrap_or_default();
     Some(Sources { signature, attention, presents: presents.collect(), declared }.decoder())
 }
 
+/// A name that no tensor has: of the specification any, of a configuration of this model that of a cache, unless the
+/// specification names caches there too.
+fn unmatched(signature: &Signature, declared: &Declared) -> Option<DecoderError> {
+    let tensors = |is_output: bool| if is_output { &signature.outputs } else { &signature.inputs };
+    let is_own = |name: &NamedTensor| name.origin == Some(NameOrigin::Specification);
+    let is_overridden = |side: bool| declared.tensors.iter().any(|own| is_own(own) && own.is_output == side);
+    let must_match = |name: &&NamedTensor| match &name.origin {
+        Some(NameOrigin::Specification) => true,
+        Some(NameOrigin::File(_)) => name.is_of_caches() && !is_overridden(name.is_output),
+        None => false,
+    };
+    let has = |tensor: &TensorType, name: &NamedTensor| match name.is_of_caches() {
+        true => numbered(&tensor.name, &name.name).is_some(),
+        false => tensor.name == name.name,
+    };
+    let is_missing = |name: &&NamedTensor| !tensors(name.is_output).iter().any(|tensor| has(tensor, name));
+    let name = declared.tensors.iter().filter(must_match).find(is_missing)?;
+    let mut known: Vec<String> = tensors(name.is_output)
+        .iter()
+        .filter_map(|tensor| if name.is_of_caches() { pattern_of(&tensor.name) } else { Some(tensor.name.clone()) })
+        .collect();
+    let mut seen = std::collections::HashSet::new();
+    known.retain(|name| seen.insert(name.clone()));
+    let side = if name.is_output { "outputs" } else { "inputs" };
+    let (key, tensor) = (format!("{side}.{}", name.key), name.name.clone());
+    Some(DecoderError::NoTensor { origin: name.origin.clone()?, key, tensor, known })
+}
+
+/// A name with `%d` in place of its first number; `None` where it has none.
+fn pattern_of(name: &str) -> Option<String> {
+    let begin = name.find(|character: char| character.is_ascii_digit())?;
+    let rest = name[begin..].trim_start_matches(|character: char| character.is_ascii_digit());
+    Some(format!("{}%d{rest}", &name[..begin]))
+}
+
 /// Which cache an input is.
 fn cache_of(input: &TensorType, declared: &Declared) -> Option<CacheName> {
-    CacheName::of(&input.name, &declared.pasts).filter(|_| input.element.is_float())
+    CacheName::of(&input.name, declared.caches(false)).filter(|_| input.element.is_float())
 }
 
 /// What an input is for that is no cache: by the configuration, else by its own name.
 fn role(input: &TensorType, declared: &Declared) -> Option<Role> {
-    let known = declared.inputs.iter().find(|(_, name)| *name == input.name).and_then(|(word, _)| role_of(word));
+    let mut named = declared.tensors.iter().filter(|named| !named.is_output && named.name == input.name);
+    let known = named.find_map(|named| role_of(&named.key));
     let role = known.or_else(|| role_of(&input.name))?;
     // Ids are integers; what an encoder has made and a mask may be anything.
     (role != Role::Ids || !input.element.is_float()).then_some(role)
@@ -132,7 +172,8 @@ impl Sources<'_> {
     fn logits(&self) -> Option<&TensorType> {
         let outputs = &self.signature.outputs;
         let named = |name: &str| outputs.iter().find(|output| output.name == name);
-        let declared = self.declared.logits.as_deref().and_then(named);
+        let is_logits = |tensor: &&NamedTensor| tensor.is_output && tensor.key == "logits";
+        let declared = self.declared.tensors.iter().find(is_logits).and_then(|tensor| named(&tensor.name));
         // What has another name may be anything: hidden states are no scores.
         let is_scores = |output: &&TensorType| {
             let name = output.name.to_lowercase();
@@ -226,7 +267,10 @@ impl Sources<'_> {
         for (axis, (usual, dimension)) in usual.iter().zip(dimensions).enumerate() {
             shape.push(match (dimension, usual) {
                 // A mask of fixed length would say that all its positions are seen.
-                (Dimension::Fixed(_), Extent::Total) => return Err(unknown()),
+                (Dimension::Fixed(positions), Extent::Total) => {
+                    let (tensor, positions) = (input.name.clone(), *positions);
+                    return Err(DecoderError::FixedMask { tensor, positions });
+                }
                 (Dimension::Fixed(size), _) => Extent::Fixed(*size),
                 (_, Extent::Fixed(0)) => {
                     return Err(DecoderError::Unsized { tensor: input.name.clone(), axis });
@@ -282,13 +326,20 @@ impl Attention {
         let mut found = Attention::default();
         let nodes = graph.node.iter().chain(model.functions.iter().flat_map(|function| &function.node));
         nodes.for_each(|node| found.see(node));
-        let grouped = graph.node.iter().find(|node| node.op_type() == IN_PLACE[0]);
-        if let Some(node) = grouped {
+        // A merged model has them in branches, and its weights may lie there too.
+        let (mut inside, mut graphs) = (vec![graph], Vec::new());
+        while let Some(graph) = inside.pop() {
+            inside.extend(graph.node.iter().flat_map(NodeProto::graphs));
+            graphs.push(graph);
+        }
+        let all = || graphs.iter().flat_map(|graph| &graph.node);
+        if let Some(node) = all().find(|node| node.op_type() == IN_PLACE[0]) {
             found.head_size = head_size(model, signature, node);
             let table = node.input.get(7).filter(|name| !name.is_empty());
-            found.read_table(graph, table.map(String::as_str));
+            found.read_table(&graphs, table);
         }
-        found.read_positions(graph, signature);
+        let learned = all().find(|node| reads_positions(node, signature)).and_then(|node| node.input.first());
+        found.read_table(&graphs, learned);
         found
     }
 
@@ -306,30 +357,23 @@ impl Attention {
         node.graphs().flat_map(|graph| &graph.node).for_each(|node| self.see(node));
     }
 
-    /// The rows of a table of the graph.
-    fn read_table(&mut self, graph: &GraphProto, name: Option<&str>) {
+    /// The rows of a table, where none is known.
+    fn read_table(&mut self, graphs: &[&GraphProto], name: Option<&String>) {
         let Some(name) = name else { return };
-        let table = graph.initializer.iter().find(|tensor| tensor.name() == name);
+        let mut weights = graphs.iter().flat_map(|graph| &graph.initializer);
+        let table = weights.find(|tensor| tensor.name() == name);
         let rows = table.and_then(|table| u64::try_from(*table.dims.first()?).ok());
         if let Some(rows) = rows.filter(|_| self.positions.is_none()) {
-            (self.positions, self.table) = (Some(rows), name.to_owned());
+            (self.positions, self.table) = (Some(rows), name.clone());
         }
     }
+}
 
-    /// The rows of a learned table that is read by the positions that are given.
-    fn read_positions(&mut self, graph: &GraphProto, signature: &Signature) {
-        let given = |node: &&NodeProto| {
-            let index = node.input.get(1).map(String::as_str);
-            node.op_type() == "Gather"
-                && node.int("axis").unwrap_or(0) == 0
-                && signature
-                    .inputs
-                    .iter()
-                    .any(|input| Some(input.name.as_str()) == index && role_of(&input.name) == Some(Role::Positions))
-        };
-        let table = graph.node.iter().find(given).and_then(|node| node.input.first());
-        self.read_table(graph, table.map(String::as_str));
-    }
+/// Whether a node reads rows of a table by the positions that the model is given.
+fn reads_positions(node: &NodeProto, signature: &Signature) -> bool {
+    let index = node.input.get(1);
+    let is_read = |input: &TensorType| Some(&input.name) == index && role_of(&input.name) == Some(Role::Positions);
+    node.op_type() == "Gather" && node.int("axis").unwrap_or(0) == 0 && signature.inputs.iter().any(is_read)
 }
 
 /// The width of a head, from the width of what an attention node is given: queries, or queries, keys and values together.

@@ -94,6 +94,9 @@ fn what_cannot_be_called_says_why() {
     let fixed = GROWN[0].replace("2,past_sequence_length,16", "2,64,16");
     let problem = decoder([&fixed, GROWN[1]]).unwrap_err().to_string();
     assert!(problem.starts_with("the cache `past_key_values.0.key` always has 64 positions"), "{problem}");
+    let fixed = GROWN[0].replace("past_sequence_length+sequence_length", "65");
+    let problem = decoder([&fixed, GROWN[1]]).unwrap_err().to_string();
+    assert!(problem.starts_with("the mask `attention_mask` always has 65 positions"), "{problem}");
     // Hidden states are no scores.
     let hidden = decoder([GROWN[0], &GROWN[1].replace("logits", "last_hidden_state")]).unwrap();
     let call = Call { batch: 1, tokens: 1, context: 2, encoder: 0, generated: 0 };
@@ -138,4 +141,83 @@ fn ids_are_rows_of_the_table() {
     let interface = Interface::of(model, Signature { inputs, outputs });
     let call = Call { batch: 2, tokens: 3, context: 5, encoder: 0, generated: 0 };
     assert_eq!(interface.resolve_call(&call).unwrap().tensors[0].integers, Some(0..7));
+}
+
+/// Names that say nothing, and where they are said.
+mod named {
+    use super::*;
+    use crate::decoder::DecoderNames;
+
+    const PLAIN: [&str; 2] = [
+        "tokens:int64[b,s] seen:int64[b,p+s] k_in.0[b,2,p,8] v_in.0[b,2,p,8] k_in.1[b,2,p,8] v_in.1[b,2,p,8]",
+        "out[b,s,9] k_out.0[b,2,t,8] v_out.0[b,2,t,8] k_out.1[b,2,t,8] v_out.1[b,2,t,8]",
+    ];
+    const NAMES: &str = r#"{ "inputs": { "input_ids": "tokens", "attention_mask": "seen", "past_key_names": "k_in.%d",
+        "past_value_names": "v_in.%d" }, "outputs": { "logits": "out", "present_key_names": "k_out.%d",
+        "present_value_names": "v_out.%d" } }"#;
+
+    /// What it is with these names in the specification and this `genai_config.json`.
+    fn recognised(own: Option<&str>, config: Option<&str>) -> Option<Result<Decoder, String>> {
+        let folder = tempfile::tempdir().unwrap();
+        if let Some(decoder) = config {
+            let decoder = decoder.replacen('{', r#"{ "filename": "m.onnx", "#, 1);
+            let text = format!(r#"{{ "model": {{ "context_length": 77, "decoder": {decoder} }} }}"#);
+            std::fs::write(folder.path().join("genai_config.json"), text).unwrap();
+        }
+        let own: Option<DecoderNames> = own.map(|own| serde_json::from_str(own).unwrap());
+        let declared = Declared::of(&folder.path().join("m.onnx"), own.as_ref());
+        let place = format!("{}/", folder.path().display());
+        let told = |problem: DecoderError| format!("{problem}; {}", problem.remedy()).replace(&place, "");
+        recognise(&signature(PLAIN[0], PLAIN[1]), None, declared).map(|decoder| decoder.map_err(told))
+    }
+
+    #[test]
+    fn a_specification_and_a_configuration_name_tensors_alike() {
+        assert!(recognised(None, None).is_none());
+        let mut own = recognised(Some(NAMES), None).unwrap().unwrap();
+        assert_eq!(own.to_string(), "2 layers, 2 heads of keys, head size 8, cache grown, vocabulary 9");
+        // Whisper's has names of scores of attention that most exports lack.
+        let beside = NAMES.replacen("\"logits\"", r#""output_cross_qk_names": "qk_%d", "logits""#, 1);
+        let beside = recognised(None, Some(&beside)).unwrap().unwrap();
+        own.context = Some(77);
+        assert_eq!(own, beside);
+        let presents: Vec<&str> = own.pasts().filter_map(|past| past.present.as_deref()).collect();
+        assert_eq!(presents, ["k_out.0", "v_out.0", "k_out.1", "v_out.1"]);
+    }
+
+    #[test]
+    fn a_name_of_the_specification_comes_before_that_of_a_file() {
+        let stale = NAMES.replace("k_in.%d", "key_%d").replace("tokens", "words");
+        let own = r#"{ "inputs": { "past_key_names": "k_in.%d", "input_ids": "tokens" } }"#;
+        assert_eq!(recognised(Some(own), Some(&stale)), recognised(None, Some(NAMES)));
+    }
+
+    #[test]
+    fn a_name_that_nothing_has_is_told_with_those_that_are_there() {
+        let problem = |own: Option<&str>, config: Option<&str>| recognised(own, config).unwrap().unwrap_err();
+        assert_eq!(
+            problem(None, Some(&NAMES.replace("k_in.%d", "key_%d"))),
+            "genai_config.json says inputs.past_key_names: `key_%d`, which no input of the model is called; known inputs: \
+             `k_in.%d` and `v_in.%d`"
+        );
+        assert_eq!(
+            problem(Some(&NAMES.replace("v_out.%d", "vout.%d")), None),
+            "`decoder` says outputs.present_value_names: `vout.%d`, which no output of the model is called; did you mean \
+             `v_out.%d`?"
+        );
+        assert_eq!(
+            problem(Some(r#"{ "outputs": { "logits": "oot" } }"#), Some(NAMES)),
+            "`decoder` says outputs.logits: `oot`, which no output of the model is called; did you mean `out`?"
+        );
+        // Without a number nothing tells the layers apart.
+        assert!(problem(Some(&NAMES.replace("k_in.%d", "k_in.0")), None).contains("past_key_names: `k_in.0`, which"));
+    }
+
+    /// Beside a model that the file does not name, names are of another one.
+    #[test]
+    fn a_configuration_of_another_file_need_not_match() {
+        let other = NAMES.replace("k_in.%d", "key_%d").replacen('{', r#"{ "filename": "other.onnx", "#, 1);
+        let problem = recognised(None, Some(&other)).unwrap().unwrap_err();
+        assert!(problem.starts_with("perfrun does not know what the input `k_in.0`"), "{problem}");
+    }
 }

@@ -37,16 +37,7 @@ fn branches(engine: &Engine<'_>, site: &Site<'_>, graphs: &[&GraphProto], scope:
         let value = |name: &str| inner[index].value(name).or_else(|| scope.value(name)).cloned().unwrap_or_default();
         graphs[index].output.iter().map(|output| value(output.name())).collect()
     };
-    let is_named = |name: &str| {
-        let attribute = site.node.attribute.iter().filter(|attribute| attribute.g.is_some());
-        attribute.map(|attribute| attribute.name().to_owned()).position(|known| known == name)
-    };
-    let taken = match site.scalar(0) {
-        Some(0) => is_named("else_branch"),
-        Some(_) => is_named("then_branch"),
-        None => None,
-    };
-    let outputs = match taken.filter(|index| *index < graphs.len()) {
+    let outputs = match taken(site.node, site.value(0)).filter(|index| *index < graphs.len()) {
         Some(index) => results(index),
         None => {
             let common =
@@ -55,6 +46,14 @@ fn branches(engine: &Engine<'_>, site: &Site<'_>, graphs: &[&GraphProto], scope:
         }
     };
     Found { outputs, inner: inner.into_iter().enumerate().collect() }
+}
+
+/// Which of its graphs an `If` runs, among `NodeProto::graphs`; `None` where its condition is not known, and for other nodes.
+pub(crate) fn taken(node: &NodeProto, condition: Option<&Value>) -> Option<usize> {
+    let holds = condition?.integers.as_ref()?.first().copied().flatten()? != 0;
+    let name = if holds { "then_branch" } else { "else_branch" };
+    let mut graphs = node.attribute.iter().filter(|attribute| attribute.g.is_some());
+    graphs.position(|graph| graph.name() == name).filter(|_| node.operator() == "If")
 }
 
 /// `Loop`: inputs are the number of repetitions, a condition, and values that each repetition changes.

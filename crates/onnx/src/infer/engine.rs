@@ -77,14 +77,21 @@ fn walk(model: &ModelProto, inputs: &[ResolvedTensor], unmet: Option<RefCell<Vec
     let Some(graph) = model.graph.as_ref() else { return Default::default() };
     let functions = model.functions.iter().map(|function| (function.key(), function)).collect();
     let opset = model.opset("").unwrap_or(NEWEST_OPSET);
-    let given = inputs.iter().map(|tensor| {
-        let shape: Shape = tensor.shape.iter().copied().map(Some).collect();
-        (tensor.name.clone(), Value::of(Some(tensor.element.clone()), Some(shape)))
-    });
+    let given = inputs.iter().map(|tensor| (tensor.name.clone(), given(tensor)));
     let shared = Shared { functions, trust: Trust::of(graph, inputs), walked: Cell::new(0), unmet };
     let engine = Engine { shared: &shared, opset, depth: 0, path: Vec::new(), is_certain: true };
     let inferred = engine.graph(graph, given.collect(), None);
     (inferred, shared.unmet.map(RefCell::into_inner).unwrap_or_default())
+}
+
+/// What is known of an input: its shape, and its only element where one integer is possible. Of more elements, such as a
+/// mask's, nothing is computed that a node would then have as a constant.
+fn given(tensor: &ResolvedTensor) -> Value {
+    let shape: Shape = tensor.shape.iter().copied().map(Some).collect();
+    let value = Value::of(Some(tensor.element.clone()), Some(shape));
+    let only = tensor.only_integer().filter(|_| !tensor.element.is_float());
+    let only = only.filter(|_| value.elements() == Some(1));
+    value.with_integers(only.map(|integer| vec![Some(integer)]))
 }
 
 impl<'m> Engine<'m> {

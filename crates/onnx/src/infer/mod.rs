@@ -44,7 +44,7 @@ use std::collections::HashMap;
 use super::proto::ModelProto;
 use super::resolve::ResolvedTensor;
 
-pub(super) use control::runs;
+pub(super) use control::{runs, taken};
 pub(super) use demand::{Demand, Wants};
 pub(crate) use elements::constant_of;
 pub(crate) use evaluate::{Evaluated, evaluate};

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::batch::{Asked, BatchChoice};
-use super::decoder::{Call, Declared, Decoder, DecoderError, Role, recognise};
+use super::decoder::{Call, Declared, Decoder, DecoderError, DecoderNames, Role, recognise};
 use super::file::load_graph;
 use super::proto::ModelProto;
 use super::resolve::{Resolved, check_size, resolve_guessing, usual_size};
@@ -35,9 +35,9 @@ impl From<Signature> for Interface {
 }
 
 impl Interface {
-    /// Of the model at `path`, whose header was read.
-    pub fn read(path: &Path, signature: &Signature) -> Self {
-        Interface::with(signature.clone(), load_graph(path).ok(), Declared::beside(path))
+    /// Of the model at `path`, whose header was read; of a decoder with the names that a specification gives.
+    pub fn read(path: &Path, signature: &Signature, names: Option<&DecoderNames>) -> Self {
+        Interface::with(signature.clone(), load_graph(path).ok(), Declared::of(path, names))
     }
 
     /// Of a model without a file, which takes any sizes.

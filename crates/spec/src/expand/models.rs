@@ -9,7 +9,7 @@ use crate::document::DocumentPath;
 use crate::files::Depth;
 use crate::form::{DimensionText, ExperimentForm, ModelEntry, ModelForm, TakesEntry};
 use crate::note::Note;
-use base::name::{fitting_name, fitting_or, is_name, names_of_files};
+use base::name::{FileName, fitting_name, fitting_or, is_name, names_of_files};
 use experiment::is_glob;
 use experiment::{Combine, Model, Network, Precision, PythonModel, Source, Variant, ZOO};
 use files::digest;
@@ -203,8 +203,7 @@ fn from_path(
             continue;
         }
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = name_by_folder(&path).or(stem).unwrap_or_default();
-        let model = Model::new(name, Some(path));
+        let model = Model::new(stem.unwrap_or_default(), Some(path));
         found.push(Found { place: place.clone(), written, is_named_by_file: true, model });
     }
     found
@@ -268,6 +267,7 @@ fn from_form(
         }
         one.model.inputs.clone_from(&points);
         one.model.dataset.clone_from(&dataset);
+        one.model.decoder.clone_from(&form.decoder);
     }
     if let [one] = found.as_mut_slice() {
         one.model.files = own_files(form, place, folder, check);
@@ -362,12 +362,19 @@ fn name_files(found: &mut [Found], check: &mut Check<'_>) {
         folder.map(|name| name.to_string_lossy().into_owned())
     };
     let mut files: Vec<&mut Found> = found.iter_mut().filter(|one| one.is_named_by_file).collect();
-    let stems: Vec<_> = files.iter().map(|one| (one.model.name.clone(), folder(one))).collect();
-    for (one, name) in files.iter_mut().zip(names_of_files(&stems, &taken)) {
-        if one.model.name != name {
-            check.notes.push(Note::NamedModel { file: one.written.clone(), name: name.clone() });
-            one.model.name = name;
+    let file = |one: &&mut Found| {
+        let better = one.model.path.as_deref().and_then(name_by_folder);
+        FileName { stem: one.model.name.clone(), folder: folder(one), better }
+    };
+    let parts: Vec<FileName> = files.iter().map(file).collect();
+    for ((one, parts), name) in files.iter_mut().zip(&parts).zip(names_of_files(&parts, &taken)) {
+        if one.model.name == name {
+            continue;
         }
+        if parts.better.as_ref() != Some(&name) {
+            check.notes.push(Note::NamedModel { file: one.written.clone(), name: name.clone() });
+        }
+        one.model.name = name;
     }
 }
 
@@ -430,6 +437,16 @@ mod tests {
         assert_eq!(notes[1], note("m/mo del ünï.onnx", "mo-del-uni"));
         assert_eq!(named("m/a.onnx"), (vec!["a".to_owned()], Vec::new()));
         assert_eq!(named("[{ name: a, path: m/v2/a.onnx }, m/a.onnx]").0, ["a", "a-2"]);
+        // As optimum writes them: the folder says more than the file, unless several of it are there.
+        for path in ["t5/config.json", "t5/decoder_model.onnx", "t5/decoder_model_merged.onnx", "gpt 2/config.json"] {
+            std::fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+            std::fs::write(folder.path().join(path), "{}").unwrap();
+        }
+        std::fs::create_dir_all(folder.path().join("gpt 2/onnx")).unwrap();
+        std::fs::write(folder.path().join("gpt 2/onnx/model_q4.onnx"), "abc").unwrap();
+        assert_eq!(named("t5/decoder_model_merged.onnx"), (vec!["t5".to_owned()], Vec::new()));
+        assert_eq!(named("[t5, gpt 2]").0, ["decoder_model", "decoder_model_merged", "gpt-2"]);
+        assert_eq!(named("{ name: mine, path: t5/decoder_model.onnx }").0, ["mine"]);
         let forms =
             "[zoo:gpt-tiny, { zoo: gpt-tiny, cache: static }, { zoo: gpt-tiny, cache: shared, name: one-buffer }]";
         assert_eq!(named(forms).0, ["gpt-tiny", "gpt-tiny-static", "one-buffer"]);

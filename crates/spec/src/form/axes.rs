@@ -16,8 +16,8 @@ use super::scalar::{
 use super::shorthand::{OneOrMany, Ordered, described};
 use super::values::ValuesForm;
 use experiment::{
-    BatchSearch, CALIBRATION_ITEMS, CacheForm, CacheKind, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io,
-    MOST_THREADS, MockVariant, Network, Package, Precision, Quantization, Threads,
+    BatchSearch, CALIBRATION_ITEMS, CacheForm, CacheKind, Calibration, DecoderNames, Execution, GraphOptimization,
+    INT4_BLOCK, Io, MOST_THREADS, MockVariant, Network, Package, Precision, Quantization, Threads,
 };
 
 /// An entry of `models`.
@@ -69,6 +69,10 @@ pub(crate) struct ModelForm {
     pub(crate) inputs: Option<Inputs>,
     /// In place of them, the calls of this model as a language model.
     pub(crate) decode: Option<DecodeForm>,
+    /// Names of its inputs and outputs as a language model, where perfrun does not know them, by the keys of
+    /// `genai_config.json`: `{ inputs: { past_key_names: "k_%d" } }`. Default: by that file beside the model, else by usual
+    /// names; `perfrun inspect` says what they are.
+    pub(crate) decoder: Option<DecoderNames>,
     /// Your own files for variants, in place of a conversion, by variant or precision: `{ int8: models/mine-int8.onnx }`.
     pub(crate) files: Ordered<String>,
     /// This model's own data, in place of the experiment's.

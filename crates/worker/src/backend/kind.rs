@@ -7,6 +7,7 @@ use super::BackendRequest;
 use base::machine::environment::Environment;
 use device::Monitors;
 use experiment::{Boundary, Command, Device, PythonModel, Runtime, Variant};
+use onnx::decoder::Call;
 
 /// The answers of one backend about itself.
 ///
@@ -67,6 +68,8 @@ pub struct CellFacts<'a> {
     pub folder: Option<&'a Path>,
     /// Items of one inference, where known.
     pub batch: Option<u64>,
+    /// The call, of a language model.
+    pub call: Option<Call>,
     /// Threads inside an operator.
     pub threads: u32,
     /// Session entries, the imposed ones included.

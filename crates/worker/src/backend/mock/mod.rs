@@ -1,8 +1,8 @@
 //! A scripted backend on a scripted clock: latencies from a formula, failures played for real.
 //!
 //! It lets a whole experiment, from YAML to HTML, run in a second without models, and it is what every test of the
-//! pipeline stands on. The durations follow y = (median + item · batch) · scale · run effect · (1 + warm-up excess) ·
-//! noise, where the run effect and the AR(1) noise are lognormal.
+//! pipeline stands on. The durations follow y = (median + item · batch + position · context) · scale · run effect ·
+//! (1 + warm-up excess) · noise, where the run effect and the AR(1) noise are lognormal.
 
 mod kind;
 mod request;
@@ -89,7 +89,8 @@ impl MockBackend {
         let elapsed = (self.clock.now() - started) as f64;
         let time_constant = (script.warmup_time.0 as f64).max(1.0);
         let excess = 1.0 + script.warmup_excess.0 * (-elapsed / time_constant).exp();
-        let level = script.item.0 as f64 * self.request.batch as f64 + script.median.0 as f64;
+        let (item, position) = (script.item.0 as f64, script.position.0 as f64);
+        let level = item * self.request.batch as f64 + position * self.request.context as f64 + script.median.0 as f64;
         let level = level * self.request.scale * excess;
         let shape = match script.exponential {
             true => self.random.exponential(1.0),

@@ -273,13 +273,8 @@ fn fill_group(
         let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
         let fed: Vec<&DynTensor> = values.iter().map(|(_, value)| value).collect();
         let given = HostCall::new(session, &names, &[fed], &mut [])?.outputs(session, &options, 0)?;
-        caches = next_caches(session, &decoder.inputs, given, held == 0)?;
-        if held > 0 {
-            // What an encoder has made stays as the first call gave it.
-            let cross = decoder.inputs.iter().filter(|input| input.role == Role::Cross).map(|input| &input.name);
-            let kept: Vec<&String> = cross.collect();
-            caches.extend(values.into_iter().filter(|(name, _)| kept.contains(&name)));
-        }
+        let before = if held > 0 { values } else { Vec::new() };
+        caches = next_caches(session, &decoder.inputs, given, before, Ok)?;
         held += tokens;
     }
     let call = Call { batch: ids.len() as u64, ..*whole };
@@ -299,23 +294,26 @@ fn fill_group(
         .collect()
 }
 
-/// The outputs that are caches, by the inputs that they become.
+/// The caches of the next call, by inputs: what a call gave, each as `taken` makes it. What an encoder has made stays as the
+/// first call gave it; of what was fed `before` nothing else does.
 pub(super) fn next_caches(
     session: &Session,
     inputs: &[DecoderInput],
     given: Vec<Option<DynValue>>,
-    is_first: bool,
+    before: Vec<(String, DynTensor)>,
+    taken: impl Fn(DynTensor) -> Result<DynTensor, Failure>,
 ) -> Result<Vec<(String, DynTensor)>, Failure> {
-    let mut next = Vec::new();
+    let is_cross = |name: &str| inputs.iter().any(|input| input.name == name && input.role == Role::Cross);
+    let mut next: Vec<(String, DynTensor)> = before.into_iter().filter(|(name, _)| is_cross(name)).collect();
     for (output, value) in session.outputs().iter().zip(given) {
         let of_output = |input: &&DecoderInput| input.present.as_deref() == Some(output.name());
-        let Some(input) = inputs.iter().find(of_output).filter(|input| is_first || input.role == Role::Past) else {
-            continue;
-        };
+        let is_new = |input: &&DecoderInput| !next.iter().any(|(name, _)| *name == input.name);
+        let Some(input) = inputs.iter().find(of_output).filter(is_new) else { continue };
         let Some(value) = value else {
             return Err(misfit(&format!("the model gave no value for `{}`", output.name())));
         };
-        next.push((input.name.clone(), value.downcast::<DynTensorValueType>().map_err(|error| run_failure(&error))?));
+        let value = value.downcast::<DynTensorValueType>().map_err(|error| run_failure(&error))?;
+        next.push((input.name.clone(), taken(value)?));
     }
     Ok(next)
 }

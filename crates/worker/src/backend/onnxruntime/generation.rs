@@ -140,12 +140,7 @@ impl Generation {
                     let fed: Vec<(&str, &DynTensor)> =
                         plain.iter().map(|(name, value)| (name.as_str(), value)).chain(also).collect();
                     let given = run_arrays(session, options, &fed)?;
-                    let cross = caches.into_iter().filter(|(name, _)| {
-                        self.inputs.iter().any(|input| input.name == *name && input.role == Role::Cross)
-                    });
-                    let cross: Vec<_> = cross.filter(|_| index > 0).collect();
-                    caches = taken(session, &self.inputs, &self.output, given, (index == 0, logits))?;
-                    caches.extend(cross);
+                    caches = taken(session, &self.inputs, &self.output, given, (caches, logits))?;
                 }
             }
             let element = element_of(*logits.data_type());
@@ -285,7 +280,7 @@ fn taken(
     inputs: &[DecoderInput],
     output: &str,
     mut given: Vec<Option<DynValue>>,
-    (is_first, logits): (bool, &mut DynTensor),
+    (before, logits): (Vec<(String, DynTensor)>, &mut DynTensor),
 ) -> Result<Vec<(String, DynTensor)>, Failure> {
     let at = session.outputs().iter().position(|own| own.name() == output);
     let scores = at.and_then(|at| given[at].take()).ok_or_else(|| misfit("the model gives no scores"))?;
@@ -295,15 +290,13 @@ fn taken(
         return Err(misfit("the scores have another shape than before"));
     }
     to.copy_from_slice(from);
-    let next = next_caches(session, inputs, given, is_first)?;
-    let copy = |(name, mut value): (String, DynTensor)| {
+    next_caches(session, inputs, given, before, |mut value| {
         let shape = value.shape().to_vec();
         let mut own =
             DynTensor::new(&Allocator::default(), *value.data_type(), shape).map_err(|error| run_failure(&error))?;
         bytes_mut(&mut own)?.copy_from_slice(bytes_mut(&mut value)?);
-        Ok((name, own))
-    };
-    next.into_iter().map(copy).collect()
+        Ok(own)
+    })
 }
 
 /// Ids of the next step.

@@ -99,8 +99,7 @@ fn find_rate(
     }
     found.service_ns = mean(&queries.iter().map(|query| query.service_ns).collect::<Vec<f64>>());
     if bound.late_share(&answers(&queries)) > bound.allowed() {
-        found.problem =
-            Some(format!("no rate kept {bound} in {MOST_TRIALS} trials: {}", alone(&queries, bound)));
+        found.problem = Some(format!("no rate kept {bound} in {MOST_TRIALS} trials: {}", alone(&queries, bound)));
         return Ok(found);
     }
     let Some(mut rate) = predicted(job, cell, &queries, bound) else {

@@ -204,6 +204,10 @@ fn feed(
             let in_file = dataset::names(point).map_err(misfit)?;
             let of_prompts = decoder_prompts(point, model.interface.as_ref(), &in_file);
             if let Some((ids, vocabulary, of_prompts)) = of_prompts {
+                let is_fed = |name: &&String| of_prompts.shapes.contains_key(*name);
+                if let Some(array) = in_file.iter().find(|name| in_file.len() > 1 && !is_fed(name)).cloned() {
+                    return Err(misfit(DatasetError::NotFed { array }));
+                }
                 let (_, fed) = dataset::feed(&of_prompts, &signature, None).map_err(misfit)?;
                 fed.check_ids(&ids, vocabulary, experiment.measure.inputs).map_err(misfit)?;
                 model.fed.insert(input, fed);

@@ -135,7 +135,7 @@ fn greedy_tokens_do_not_depend_on_form_or_cache() {
     }
     let first = cells.iter().find(|cell| cell["output_hash"].is_string()).unwrap();
     let metrics = first["metrics"].as_object().unwrap();
-    for name in ["ttft_ns", "itl_ns", "itl_p99_ns", "tpot_ns", "output_tokens_per_s"] {
+    for name in ["ttft_ns", "itl_ns", "itl_largest_ns", "tpot_ns", "output_tokens_per_s"] {
         assert!(metrics[name]["value"].as_f64().unwrap() > 0.0, "{name}");
     }
 }
@@ -168,15 +168,28 @@ fn int4_is_told_by_divergence_perplexity_and_tokens() {
     let divergence = number(&prefill["language"]["divergence"]["value"]);
     assert!(divergence > 0.01 && divergence < 1.0, "{prefill}");
     let perplexity = &prefill["language"]["perplexity"];
-    let ratio = number(&perplexity["own"]) / number(&perplexity["reference"]);
+    let ratio = number(&perplexity["own"]["value"]) / number(&perplexity["reference"]["value"]);
     assert!((number(&perplexity["ratio"]["value"]) - ratio).abs() < 1e-3, "{perplexity}");
     let loops = of("generate-16-from-12");
     let (tokens, greedy) = (&loops["equal"][0], &loops["language"]["greedy"]);
     assert_eq!((&tokens["output"], &tokens["elements"], &greedy["tokens"]), (&"tokens".into(), &48.into(), &48.into()));
     assert!(number(&tokens["equal"]) > number(&greedy["before_difference"]), "{loops}");
     assert!(number(&loops["language"]["divergence"]["value"]) > 0.01, "{loops}");
+    // The reference's own perplexity is known too, and a goal is about what can have its metric.
+    let reference = results["cells"].as_array().unwrap().iter().find(|cell| cell["variant"] == "fp32").unwrap();
+    assert_eq!(reference["metrics"]["perplexity"]["value"], perplexity["reference"]["value"]);
+    assert_eq!(results["goals"][0]["cells"].as_array().unwrap().len(), 2, "{}", results["goals"]);
     let report = project.read("reports/x/report.md");
     assert!(report.contains("not judged, KL 0."), "{report}");
+}
+
+#[test]
+fn a_batch_takes_as_many_prompts_as_it_has_sequences() {
+    let project = Project::with_spec("models: zoo:gpt-tiny\ndecode: { prompt: 4, batch: 3, prompts: prompts.npy }\n");
+    prompts(&project, &sequence(8), 4);
+    let text = project.run(&["plan", "x.yaml"]).expect_code(2).stderr;
+    let text = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(text.contains("has 2 prompts, and a batch takes 3"), "{text}");
 }
 
 /// Within an hour no first token is late, and within a microsecond every one is.

@@ -13,6 +13,9 @@ from perfrun.cell import Decode
 from perfrun.failure import Failure
 
 
+SUPPORTED = 368  # With fewer gaps the 99th percentile may lie above the largest.
+
+
 class Loop:
     """The loop of one cell. `call` is what a sample times."""
 
@@ -65,7 +68,8 @@ def metrics(loops: Sequence[Sequence[int]]) -> dict[str, float]:
     if tokens > 1:
         gaps = np.concatenate([np.diff(ends) for ends in loops])
         for name, share in (("itl_ns", 0.5), ("itl_p99_ns", 0.99), ("itl_largest_ns", 1.0)):
-            found[name] = np.quantile(gaps, share)
+            if share != 0.99 or len(gaps) >= SUPPORTED:
+                found[name] = np.quantile(gaps, share)
         by_token = np.median([np.diff(ends) for ends in loops], axis=0)
         found["itl_slowest_ns"], found["itl_slowest_token"] = by_token.max(), by_token.argmax() + 2
         found["tpot_ns"] = np.median((last - first) / (tokens - 1))

@@ -126,7 +126,7 @@ class Calls(Decoding):
         self.assertNotIn("ttft_ns", parent.ask("check")[0]["values"])
         parent.ask("slice", time=10**12, samples=3, iterations=1)
         values = parent.ask("check")[0]["values"]
-        self.assertTrue(1e6 < values["itl_ns"] <= values["itl_p99_ns"] <= values["itl_largest_ns"] < 20e6, values)
+        self.assertTrue(1e6 < values["itl_ns"] <= values["itl_largest_ns"] < 20e6, values)
         self.assertGreater(values["tpot_ns"], values["ttft_ns"])
         self.assertGreater(values["output_tokens_per_s"], 0)
         np.testing.assert_array_equal(self.written(parent, "tokens"), loop_of(fed["ids"][0], 5))

@@ -113,9 +113,16 @@ impl Metric {
         self.reported_by == ReportedBy::OneRun
     }
 
-    /// Whether only greedy loops have it.
-    pub fn is_of_loops(&self) -> bool {
-        let all = [TTFT, ITL, ITL_P99, ITL_LARGEST, ITL_SLOWEST, ITL_SLOWEST_TOKEN, TPOT, OUTPUT_TOKENS];
+    /// How many tokens a greedy loop emits that has it; `None` of other metrics.
+    pub fn least_tokens(&self) -> Option<u64> {
+        let is_one_of = |metrics: &[Metric]| metrics.iter().any(|metric| metric.name == self.name);
+        let of_gaps = [ITL, ITL_P99, ITL_LARGEST, ITL_SLOWEST, ITL_SLOWEST_TOKEN, TPOT];
+        if is_one_of(&of_gaps) { Some(2) } else { is_one_of(&[TTFT, OUTPUT_TOKENS]).then_some(1) }
+    }
+
+    /// Whether it says how like the reference's outputs are.
+    pub fn is_of_outputs(&self) -> bool {
+        let all = [FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, FIDELITY_KL, PERPLEXITY];
         all.iter().any(|metric| metric.name == self.name)
     }
 

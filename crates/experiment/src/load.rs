@@ -216,7 +216,7 @@ impl Load {
             name if name == LATE_SHARE.name => !self.is_largest() && self.bound().is_some(),
             name if name == EARLY_STOPPING.name => self.early_stopping().is_some(),
             name if name == LATENCY.name => !self.is_largest(),
-            _ => true,
+            _ => !self.is_largest() || metric.least_tokens().is_none(),
         }
     }
 

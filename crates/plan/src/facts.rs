@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, Plan, Skip, SkipKind};
-use experiment::{CacheKind, ENCODER, InputIndex, InputPoint, ModelIndex, VariantIndex};
+use experiment::{CacheKind, ENCODER, InputIndex, InputPoint, ModelIndex, VERIFY, VariantIndex};
 use onnx::decoder::DecoderError;
 use onnx::precision::ProviderClass;
-use onnx::{BatchChoice, Interface, Resolved, ShapeError};
+use onnx::{BatchChoice, Dimension, Interface, Resolved, ShapeError};
 
 /// What the host and the files say, gathered before a plan is carried out.
 #[derive(Clone, Debug, Default)]
@@ -39,12 +39,19 @@ impl Facts {
 
     /// Why a variant's cache cannot serve a call of a decoder.
     fn unfit_cache(&self, cell: &Cell, model: &str, input: &InputPoint) -> Option<Skip> {
-        let decoder = self.models.get(cell.model().index())?.as_ref()?.decoder()?.ok()?;
+        let interface = self.models.get(cell.model().index())?.as_ref()?;
+        let decoder = interface.decoder()?.ok()?;
         let kind = *self.caches.get(cell.variant().index())?;
         let call = input.call()?;
-        let problem = match input.dimensions.contains_key(ENCODER) && !decoder.has_encoder() {
-            true => DecoderError::NoEncoder,
-            false => decoder.cache(kind, &call, input.capacity()).err()?,
+        let scores = interface.signature().outputs.iter().find(|output| output.name == decoder.logits);
+        let dimensions = scores.and_then(|scores| scores.shape.as_deref()).unwrap_or_default();
+        let is_of_last = matches!(dimensions, [_, Dimension::Fixed(1), _]);
+        let problem = if input.dimensions.contains_key(ENCODER) && !decoder.has_encoder() {
+            DecoderError::NoEncoder
+        } else if input.dimensions.contains_key(VERIFY) && is_of_last {
+            DecoderError::LastScores { tensor: decoder.logits.clone() }
+        } else {
+            decoder.cache(kind, &call, input.capacity()).err()?
         };
         Some(Skip { kind: SkipKind::Shape, reason: format!("{model}: {problem}"), remedy: Some(problem.remedy()) })
     }

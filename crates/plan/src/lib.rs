@@ -207,8 +207,9 @@ impl Plan {
     /// Whether a cell may have this number: one of its load, if it has one, and one of greedy loops if it is one.
     pub fn reports(&self, cell: usize, metric: MetricReference) -> bool {
         let input = self.input_of(&self.cells[cell]);
-        let is_loop = || input.call().is_some_and(|call| call.generated > 0);
-        input.load.is_none_or(|load| load.reports(metric.metric)) && (!metric.metric.is_of_loops() || is_loop())
+        let emitted = input.call().map_or(0, |call| call.generated);
+        input.load.is_none_or(|load| load.reports(metric.metric))
+            && metric.metric.least_tokens().is_none_or(|least| emitted >= least)
     }
 
     /// Names of a cell's coordinates.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use base::wording::count;
 use files::array::ArrayError;
 use onnx::ElementType;
 use record::StoreError;
@@ -57,6 +58,10 @@ pub enum DatasetError {
         "array `{array}` has the id {id} for the input `{input}`, whose vocabulary has {vocabulary}; give ids from 0 to {}", vocabulary.saturating_sub(1)
     )]
     BeyondVocabulary { array: String, id: f64, input: String, vocabulary: u64 },
+    #[error("array `{array}` has {}, and a batch takes {batch}: equal sequences can be faster", count(*prompts, "prompt"))]
+    FewPrompts { array: String, prompts: u64, batch: u64 },
+    #[error("the file has the array `{array}`, which is fed to nothing: prompts have one length and no padding")]
+    NotFed { array: String },
     #[error("cannot write {}", .path.display())]
     Write { path: PathBuf, source: io::Error },
 }

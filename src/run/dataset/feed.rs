@@ -298,6 +298,13 @@ impl Fed {
     ///
     /// The first of them, and as [`Fed::look`].
     pub(in crate::run) fn check_ids(&self, input: &str, vocabulary: u64, wanted: u32) -> Result<(), DatasetError> {
+        for array in self.arrays.iter().filter(|array| array.input == input) {
+            if let Cut::Items(prompts) = array.cut
+                && prompts < array.batch()
+            {
+                return Err(DatasetError::FewPrompts { array: array.array.clone(), prompts, batch: array.batch() });
+            }
+        }
         self.each(self.used(wanted), &mut |index, array| {
             let is_of_ids = self.arrays[index].input == input;
             let is_id = |id: &f64| !is_of_ids || (*id >= 0.0 && *id < vocabulary as f64);

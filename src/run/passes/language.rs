@@ -13,7 +13,7 @@ use files::array::{Array, read_npy};
 use onnx::Interface;
 use onnx::decoder::{Decoder, Role};
 use plan::Cell;
-use quality::fidelity::{Fidelity, Language, compare, compare_fed, of_loops, of_scores};
+use quality::fidelity::{Fidelity, Language, compare, compare_fed, first_of_each, of_loops, of_scores, only};
 use record::RunKind;
 use worker::backend::CellRequest;
 use worker::protocol::Command;
@@ -46,11 +46,14 @@ impl Pair<'_> {
         runner: &mut Runner<'_>,
     ) -> Result<Result<Fidelity, String>, RunError> {
         let cell = job.cell(self.cell);
-        let whole = |limits| compare(self.expected, self.found, limits);
-        let Some(decoder) = decoder_of(job, cell) else { return Ok(Ok(whole(limits))) };
-        let Some(alone) = of_loops(self.expected, self.found) else {
-            let language =
-                of_scores(self.expected, self.found, &decoder.logits, prompts(job, cell, decoder).as_deref());
+        let Some(decoder) = decoder_of(job, cell) else {
+            return Ok(Ok(compare(self.expected, self.found, limits)));
+        };
+        let fed = Prompts::of(job, cell, decoder);
+        let [expected, found] = [self.expected, self.found].map(|sets| fed.distinct(sets));
+        let whole = |limits| compare(&expected, &found, limits);
+        let Some(alone) = of_loops(&expected, &found) else {
+            let language = of_scores(&expected, &found, &decoder.logits, fed.targets().as_deref());
             return Ok(Ok(Fidelity { language, ..whole(limits) }));
         };
         let is_program = |cell: &Cell| job.runtime(cell).is_some_and(|runtime| runtime.program.is_some());
@@ -58,19 +61,19 @@ impl Pair<'_> {
             return Ok(Ok(Fidelity { language: Some(alone), ..whole(limits) }));
         }
         if is_program(cell) || is_program(job.cell(self.reference.index())) {
-            // A program chooses for itself.
-            return Ok(Ok(Fidelity { language: Some(alone), ..whole(&FidelityLimits::default()) }));
+            // A program chooses for itself, and what comes behind another token says nothing.
+            let (language, equal) = (Some(alone), Vec::new());
+            return Ok(Ok(Fidelity { language, equal, ..whole(&FidelityLimits::default()) }));
         }
         let expected = match self.fed(job, self.reference, runner)? {
-            Ok(expected) => expected,
+            Ok(expected) => fed.distinct(&expected),
             Err(problem) => return Ok(Err(problem)),
         };
         let found = match self.fed(job, Reference::Cell(self.cell), runner)? {
-            Ok(found) => found,
+            Ok(found) => fed.distinct(&found),
             Err(problem) => return Ok(Err(problem)),
         };
-        let fed = of_scores(&expected, &found, &decoder.logits, None);
-        let language = Some(Language::with(alone, fed));
+        let language = Some(Language::with(alone, of_scores(&expected, &found, &decoder.logits, None)));
         Ok(Ok(Fidelity { language, ..compare_fed(&expected, &found, &decoder.logits, limits) }))
     }
 
@@ -135,11 +138,46 @@ fn decoder_of<'a>(job: &'a Job, cell: &Cell) -> Option<&'a Decoder> {
     Some(decoder)
 }
 
-/// The ids of the prompts that a cell is fed from a file, `[batch, tokens]` by input set; `None` where they are random.
-fn prompts(job: &Job, cell: &Cell, decoder: &Decoder) -> Option<Vec<Vec<i64>>> {
-    let ids = decoder.inputs.iter().find(|input| input.role == Role::Ids)?;
-    let tensor = job.source_tensors(cell, 1).into_iter().find(|tensor| tensor.name == ids.name)?;
-    let each = tensor.shape.iter().product::<u64>() as usize;
-    let numbers = read_npy(tensor.file.as_ref()?).ok()?.numbers()?;
-    Some(numbers.chunks_exact(each.max(1)).map(|set| set.iter().map(|id| *id as i64).collect()).collect())
+/// The prompts that a cell is fed from a file; none where they are random.
+struct Prompts {
+    batch: usize,
+    /// Ids `[batch, tokens]` by input set.
+    ids: Vec<Vec<i64>>,
+    /// Of each set the sequences that no earlier one repeats.
+    rows: Vec<Vec<usize>>,
+    /// Nothing stands before them.
+    is_alone: bool,
+}
+
+impl Prompts {
+    fn of(job: &Job, cell: &Cell, decoder: &Decoder) -> Self {
+        let call = job.input(cell).call();
+        let batch = call.map_or(1, |call| call.batch) as usize;
+        let ids = Prompts::ids(job, cell, decoder).unwrap_or_default();
+        let rows = first_of_each(&ids, batch);
+        Prompts { batch, ids, rows, is_alone: call.is_some_and(|call| call.context == 0) }
+    }
+
+    fn ids(job: &Job, cell: &Cell, decoder: &Decoder) -> Option<Vec<Vec<i64>>> {
+        let ids = decoder.inputs.iter().find(|input| input.role == Role::Ids)?;
+        let tensor = job.source_tensors(cell, 1).into_iter().find(|tensor| tensor.name == ids.name)?;
+        let each = tensor.shape.iter().product::<u64>() as usize;
+        let numbers = read_npy(tensor.file.as_ref()?).ok()?.numbers()?;
+        Some(numbers.chunks_exact(each.max(1)).map(|set| set.iter().map(|id| *id as i64).collect()).collect())
+    }
+
+    /// Outputs without those of prompts that came before.
+    fn distinct(&self, sets: &Sets) -> Sets {
+        if self.ids.is_empty() { sets.clone() } else { only(sets, &self.rows, self.batch) }
+    }
+
+    /// What each position of these outputs should predict, where that is known: behind random tokens nothing is.
+    fn targets(&self) -> Option<Vec<Vec<i64>>> {
+        let of_set = |(ids, rows): (&Vec<i64>, &Vec<usize>)| {
+            let sequences = ids.chunks_exact((ids.len() / self.batch.max(1)).max(1)).enumerate();
+            sequences.filter(|(row, _)| rows.contains(row)).flat_map(|(_, ids)| ids.to_vec()).collect::<Vec<i64>>()
+        };
+        let sets = self.ids.iter().zip(&self.rows).filter(|(_, rows)| !rows.is_empty());
+        (self.is_alone && !self.ids.is_empty()).then(|| sets.map(of_set).collect())
+    }
 }

@@ -67,7 +67,11 @@ class Adapter:
         self.generator: Any = None
         if self.decode.context:
             if self.decode.batch > 1:
-                raise Failure("shape", "onnxruntime-genai appends tokens behind a cache for one sequence only")
+                raise Failure(
+                    "shape",
+                    "onnxruntime-genai appends tokens behind a cache for one sequence only",
+                    "`matrix: { exclude: ... }` leaves these cells of it out",
+                )
             self.generator = self._generator()
             self.generator.append_tokens(ids.astype(np.int32))
 

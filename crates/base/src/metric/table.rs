@@ -200,8 +200,8 @@ metrics! {
     pub const FIDELITY_KL = ("fidelity_kl", "KL divergence", Number, LowerIsBetter, Model, Cell):
         "of a language model: divergence of the next token's distribution from the reference's, in nats a token; its interval is over sequences; the same in every run";
     /// How well given tokens are predicted.
-    pub const PERPLEXITY = ("perplexity", "perplexity", Number, LowerIsBetter, Model, Cell):
-        "of a language model that is fed prompts: exponential of the mean negative log-likelihood of their tokens; the same in every run";
+    pub const PERPLEXITY = ("perplexity", "perplexity", Number, Neutral, Model, Cell):
+        "of a language model that is fed prompts: exponential of the mean negative log-likelihood of their tokens; its interval is over prompts; the same in every run";
     /// How often the largest score is that of the label.
     pub const ACCURACY_TOP1 = ("accuracy_top1_ratio", "top-1 accuracy", Share, HigherIsBetter, Model, Cell):
         "share of the dataset's items whose largest output is the label's; its interval is Wilson's over items; the same in every run";

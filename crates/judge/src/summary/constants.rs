@@ -25,13 +25,28 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
             cell.fidelity = Some(known.fidelity.clone());
         }
     }
+    for known in manifest.fidelity() {
+        let reference = known.reference.and_then(|reference| cells.get_mut(reference as usize));
+        reference.into_iter().for_each(|cell| cell.is_reference = true);
+    }
     let scored: HashMap<u32, Arc<Scored>> =
         manifest.accuracy().iter().map(|accuracy| (accuracy.cell, scored(manifest, accuracy))).collect();
     for (cell, summary) in manifest.plan.cells.iter().zip(&mut *cells) {
         add(manifest, cell, summary);
         summary.scored = manifest.accuracy_of(cell).and_then(|accuracy| scored.get(&accuracy.cell)).cloned();
     }
+    for known in manifest.fidelity() {
+        let reference = known.reference.and_then(|reference| cells.get_mut(reference as usize));
+        let perplexity = known.fidelity.language.as_ref().and_then(|language| language.perplexity.as_ref());
+        if let (Some(cell), Some(perplexity)) = (reference, perplexity) {
+            perplexity_of(cell, perplexity.reference);
+        }
+    }
     add_operators(manifest, cells);
+}
+
+fn perplexity_of(summary: &mut CellSummary, found: Estimate) {
+    constant(summary, &PERPLEXITY, found.value, Some(found).filter(|found| found.interval.is_some()));
 }
 
 /// Adds the times of the operators that the specification names, with a value for each profiled process.
@@ -81,7 +96,7 @@ fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
         // One sequence has no interval over sequences.
         let over_sequences = divergence.filter(|estimate| estimate.interval.is_some());
         divergence.into_iter().for_each(|it| constant(summary, &FIDELITY_KL, it.value, over_sequences));
-        perplexity.into_iter().for_each(|it| constant(summary, &PERPLEXITY, it.own, None));
+        perplexity.into_iter().for_each(|it| perplexity_of(summary, it.own));
     }
     summary.accuracy = manifest.accuracy_of(cell).map(|known| known.scores.clone()).unwrap_or_default();
     judge_classes(manifest, cell, summary);

@@ -81,6 +81,8 @@ pub struct CellSummary {
     pub fallback: Fallback,
     /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
     pub fidelity: Option<Fidelity>,
+    /// The outputs of other cells are compared with its.
+    pub is_reference: bool,
     /// How right its variant is on its model's data; empty where nobody asked.
     pub accuracy: Vec<Score>,
     /// How those scores were measured; `None` without a dataset.
@@ -259,6 +261,13 @@ impl CellSummary {
 
     fn values(&self, reference: MetricReference) -> Vec<f64> {
         self.run_values(reference).into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Whether it says how like others outputs are, which the reference's own are not, nor outputs of another kind.
+    pub(crate) fn is_beside(&self, metric: &Metric) -> bool {
+        metric.is_of_outputs()
+            && !self.metrics.contains_key(metric.name)
+            && (self.is_reference || self.fidelity.is_some())
     }
 
     /// As [`CellSummary::estimate_at`], by which a promise is judged: of what a few bad runs decide, the mean of all.

@@ -30,6 +30,8 @@ pub enum DecoderError {
     FixedMask { tensor: String, positions: u64 },
     #[error("none of its outputs is called `logits`, so no token can be chosen")]
     NoScores,
+    #[error("`{tensor}` has scores of the last token alone, and a draft is checked by those of every token")]
+    LastScores { tensor: String },
     #[error("`encoder` has no effect: no encoder comes before it")]
     NoEncoder,
     #[error("position {} is beyond the {} that the model has", grouped((*end).into()), grouped((*most).into()))]
@@ -108,6 +110,9 @@ impl DecoderError {
             DecoderError::NoScores => {
                 "name the output, `decoder: { outputs: { logits: NAME } }` of its model, or leave `generate` out"
                     .to_owned()
+            }
+            DecoderError::LastScores { .. } => {
+                "export the model with scores of all tokens, or leave `verify` out".to_owned()
             }
             DecoderError::NoEncoder => "leave `encoder` out".to_owned(),
             DecoderError::Unknown { tensor } => format!(

@@ -1,10 +1,13 @@
 //! What outputs of language models say: distributions over the next token, and the tokens of greedy loops.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Fidelity, compare, largest};
 use experiment::{FidelityLimits, Precision};
 use files::array::Array;
+use onnx::ElementType;
 use statistics::{Estimate, Interval, mean, mean_interval};
 
 /// Name of the tokens of a greedy loop among its outputs.
@@ -30,10 +33,10 @@ pub struct Language {
 /// How well given tokens were predicted: the exponential of their mean negative log-likelihood.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Perplexity {
-    /// The variant's.
-    pub own: f64,
+    /// The variant's, with its 95 % interval over sequences.
+    pub own: Estimate,
     /// The reference's.
-    pub reference: f64,
+    pub reference: Estimate,
     /// The first over the second, with its 95 % interval over sequences.
     pub ratio: Estimate,
 }
@@ -152,12 +155,42 @@ impl Compared {
 /// From the mean negative log-likelihood of each sequence, as long as the others.
 fn perplexity(own: &[f64], reference: &[f64]) -> Option<Perplexity> {
     let differences: Vec<f64> = own.iter().zip(reference).map(|(own, reference)| own - reference).collect();
-    let of = |values: &[f64]| mean_interval(values, CONFIDENCE);
-    let ratio = of(&differences)?;
-    let interval = ratio.interval.map(|interval| interval.map(f64::exp));
-    let ratio = Estimate { value: ratio.value.exp(), interval, ..ratio };
-    let found = Perplexity { own: of(own)?.value.exp(), reference: of(reference)?.value.exp(), ratio };
-    Some(found).filter(|found| found.own.is_finite() && found.reference.is_finite() && ratio.value.is_finite())
+    let of = |losses: &[f64]| {
+        let mean = mean_interval(losses, CONFIDENCE)?;
+        let interval = mean.interval.map(|interval| interval.map(f64::exp));
+        Some(Estimate { value: mean.value.exp(), interval, ..mean }).filter(is_finite)
+    };
+    Some(Perplexity { own: of(own)?, reference: of(reference)?, ratio: of(&differences)? })
+}
+
+fn is_finite(estimate: &Estimate) -> bool {
+    estimate.value.is_finite() && estimate.interval.is_none_or(|it| it.low.is_finite() && it.high.is_finite())
+}
+
+/// Of each set the sequences whose prompts no earlier one had: a prompt that is fed twice says what it said before.
+/// `prompts`: ids of `batch` sequences by set.
+pub fn first_of_each(prompts: &[Vec<i64>], batch: usize) -> Vec<Vec<usize>> {
+    let mut known = HashSet::new();
+    let of_set = |ids: &'_ Vec<i64>| {
+        let sequences = ids.chunks_exact((ids.len() / batch.max(1)).max(1)).take(batch).map(<[i64]>::to_vec);
+        sequences.enumerate().filter(|(_, sequence)| known.insert(sequence.clone())).map(|(row, _)| row).collect()
+    };
+    prompts.iter().map(of_set).collect()
+}
+
+/// These sequences of each set, of all arrays whose first dimension is the batch; sets of which none is left fall away.
+pub fn only(sets: &[Vec<Array>], rows: &[Vec<usize>], batch: usize) -> Vec<Vec<Array>> {
+    let picked = |array: &Array, rows: &[usize]| {
+        if array.shape.first() != Some(&(batch as u64)) || rows.len() == batch || array.element == ElementType::String {
+            return array.clone();
+        }
+        let each = array.bytes.len() / batch.max(1);
+        let bytes = rows.iter().filter_map(|row| array.bytes.get(row * each..(row + 1) * each)).flatten().copied();
+        let shape = std::iter::once(rows.len() as u64).chain(array.shape[1..].iter().copied());
+        Array { shape: shape.collect(), bytes: bytes.collect(), ..array.clone() }
+    };
+    let pairs = sets.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
+    pairs.map(|(set, rows)| set.iter().map(|array| picked(array, rows)).collect()).collect()
 }
 
 /// Of the intervals.
@@ -254,11 +287,8 @@ impl Language {
             interval: it.interval.map(|interval| interval.map(stored)),
             ..it
         };
-        let perplexity = self.perplexity.map(|it| Perplexity {
-            own: stored(it.own),
-            reference: stored(it.reference),
-            ratio: of(it.ratio),
-        });
+        let perplexity =
+            self.perplexity.map(|it| Perplexity { own: of(it.own), reference: of(it.reference), ratio: of(it.ratio) });
         Language { divergence: self.divergence.map(of), perplexity, ..self }
     }
 
@@ -284,7 +314,7 @@ impl Language {
     pub fn perplexity_words(&self) -> Option<String> {
         let Perplexity { own, ratio, .. } = self.perplexity.as_ref()?;
         let decimals = decimals_of(ratio.value - 1.0).min(4);
-        Some(format!("{own:.1}, {:.decimals$}x{}", ratio.value, interval(ratio, decimals)))
+        Some(format!("{:.1}, {:.decimals$}x{}", own.value, ratio.value, interval(ratio, decimals)))
     }
 }
 
@@ -311,7 +341,6 @@ fn decimals_of(number: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onnx::ElementType;
 
     fn scores(shape: &[u64], values: &[f32]) -> Vec<Array> {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -351,12 +380,22 @@ mod tests {
         let perplexity = found.perplexity.expect("targets are given");
         let loss = |row: [f64; 3], target: usize| -log_probabilities(&row)[target];
         let expected = [loss([2.0, 1.0, 0.0], 1), loss([1.0, 1.0, 1.0], 2)];
-        assert!((perplexity.reference - ((expected[0] + expected[1]) / 2.0).exp()).abs() < 1e-12);
-        assert!(perplexity.own < perplexity.reference && perplexity.ratio.value < 1.0);
+        assert!((perplexity.reference.value - ((expected[0] + expected[1]) / 2.0).exp()).abs() < 1e-12);
+        assert!(perplexity.own.value < perplexity.reference.value && perplexity.ratio.value < 1.0);
         let same = of_scores(&sets(&left), &sets(&left), "logits", None).expect("there are scores");
         assert_eq!((same.divergence.map(|it| it.value), same.perplexity), (Some(0.0), None));
         assert_eq!(of_scores(&sets(&left), &[scores(&[4, 3], &right)], "logits", None), None);
         assert_eq!(of_scores(&sets(&left), &sets(&right), "y", None), None);
+    }
+
+    #[test]
+    fn a_prompt_that_is_fed_twice_counts_once() {
+        let rows = first_of_each(&[vec![1, 2, 3, 4], vec![3, 4, 5, 6], vec![1, 2, 3, 4]], 2);
+        assert_eq!(rows, [vec![0, 1], vec![1], vec![]]);
+        let sets: Vec<Vec<Array>> = (0..3).map(|set| vec![ids("tokens", &[2, 2], &[set, 1, set, 2])]).collect();
+        let picked = only(&sets, &rows, 2);
+        assert_eq!((picked.len(), picked[1][0].numbers()), (2, Some(vec![1.0, 2.0])));
+        assert_eq!((picked[0][0].shape.as_slice(), picked[1][0].shape.as_slice()), (&[2, 2][..], &[1, 2][..]));
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod words;
 
 pub use agreement::{Agreement, largest};
 pub use equality::Equal;
-pub use language::{Language, compare_fed, of_loops, of_scores};
+pub use language::{Language, compare_fed, first_of_each, of_loops, of_scores, only};
 pub use words::{ACCURACY_NOT_MEASURED, OUTPUTS_DIFFER};
 
 use serde::{Deserialize, Serialize};

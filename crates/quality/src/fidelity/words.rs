@@ -77,7 +77,9 @@ impl Fidelity {
         let classes = self.agreement.filter(|_| self.items_of_data.is_some());
         let top1 = classes.map(|agreement| format!("top-1 {:.1} %", 100.0 * agreement.top1()));
         let output = self.cosine_of.as_ref().map(|output| format!("{output}: ")).unwrap_or_default();
-        let cosine = self.cosine.map(|cosine| format!("{output}cosine {cosine:.4}"));
+        // Of scores of tokens the divergence says more.
+        let has_divergence = self.language.as_ref().is_some_and(|language| language.divergence.is_some());
+        let cosine = self.cosine.filter(|_| !has_divergence).map(|cosine| format!("{output}cosine {cosine:.4}"));
         let language = self.language.iter().flat_map(Language::words);
         let parts = self.least_equal().map(Equal::words).into_iter().chain(cosine).chain(top1).chain(language);
         parts.collect::<Vec<_>>().join(", ")

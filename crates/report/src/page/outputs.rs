@@ -293,7 +293,7 @@ fn add_language(table: &mut Columns<'_, (&Cell, &Fidelity)>) {
     let meaning = "of the prompts, and over that of the reference with its 95 % interval over sequences";
     table.add_known(TableColumn::number("perplexity").meaning(meaning), |(_, fidelity)| {
         let language = of(fidelity)?;
-        Some(TableCell::number(language.perplexity_words()?, language.perplexity?.own))
+        Some(TableCell::number(language.perplexity_words()?, language.perplexity?.own.value))
     });
     let meaning = "tokens of greedy loops before the first difference from the reference's";
     table.add_known(TableColumn::number("same until").meaning(meaning), |(_, fidelity)| {

@@ -11,7 +11,7 @@ use crate::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText};
 use base::metric::{LATE_SHARE, LATENCY, MetricReference, Statistic};
 use base::quantity::{Nanos, per_second};
 use experiment::{
-    Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, Model, PrecisionStop, SamplesStop,
+    AT, Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, Model, PrecisionStop, SamplesStop,
     Stop, TimeStop, Trace, Variant,
 };
 use files::digest;
@@ -262,8 +262,9 @@ pub(super) fn check_metrics(
         return;
     }
     for (place, reference) in asked.iter().filter(|(_, asked)| !load.iter().any(|load| load.reports(asked.metric))) {
-        let is_near =
-            [LATENCY.name, LATE_SHARE.name].contains(&reference.metric.name) && load.iter().any(Load::is_largest);
+        let is_near = ([LATENCY.name, LATE_SHARE.name].contains(&reference.metric.name)
+            || reference.metric.least_tokens().is_some())
+            && load.iter().any(Load::is_largest);
         let (message, hint) = match Load::that_measures(reference.metric) {
             _ if is_near => (
                 format!("`{reference}` is that of runs near the largest rate, not at it"),
@@ -320,6 +321,16 @@ pub(super) fn multiply(points: &mut Vec<InputPoint>, levels: &[Load], check: &mu
     };
     let pairs = points.iter().flat_map(|point| levels.iter().map(move |level| (point, level)));
     let multiplied: Vec<_> = pairs.filter(|(point, level)| goes_with(point, level)).map(|it| at(it.0, it.1)).collect();
+    let is_left_out = |point: &&InputPoint| !levels.iter().any(|level| goes_with(point, level));
+    let says_at = |point: &InputPoint| point.dimensions.contains_key(AT);
+    if points.iter().filter(is_left_out).any(says_at) && !multiplied.is_empty() {
+        let message = "under a bound on tokens greedy loops alone are measured, and no other calls";
+        check.warn(
+            &DocumentPath::top("decode"),
+            message,
+            "leave `at` out, or measure steps without a `load`".to_owned(),
+        );
+    }
     // Without a loop there is nothing to measure, which is reported.
     if !multiplied.is_empty() {
         *points = multiplied;

@@ -11,7 +11,7 @@ use super::TokenTimes;
 use base::metric;
 use files::array::Array;
 use onnx::ElementType;
-use statistics::quantile::{median, quantile_sorted, sorted};
+use statistics::quantile::{median, quantile_is_supported, quantile_sorted, sorted};
 
 /// What generations emitted.
 #[derive(Clone, Debug)]
@@ -143,11 +143,13 @@ impl Counted {
     fn metrics(&self) -> BTreeMap<String, f64> {
         let gaps_ns = sorted(&self.gaps_ns);
         let slowest = self.slowest_token();
+        let has_p99 = quantile_is_supported(gaps_ns.len() as f64, 0.99);
+        let p99 = quantile_sorted(&gaps_ns, 0.99).filter(|_| has_p99);
         let rate = median(&self.total_ns).map(|total| self.tokens as f64 * 1e9 / total);
         let found = [
             (metric::TTFT, median(&self.first_ns)),
             (metric::ITL, quantile_sorted(&gaps_ns, 0.5)),
-            (metric::ITL_P99, quantile_sorted(&gaps_ns, 0.99)),
+            (metric::ITL_P99, p99),
             (metric::ITL_LARGEST, gaps_ns.last().copied()),
             (metric::ITL_SLOWEST, slowest.map(|(_, gap_ns)| gap_ns)),
             (metric::ITL_SLOWEST_TOKEN, slowest.map(|(token, _)| token as f64)),
@@ -235,7 +237,7 @@ mod tests {
             ("Prompt Processing Throughput ", format!("{}/s", batch * (batch * prompt) / first * 1e3)),
             ("Wall Clock Throughput ", format!("{:.1}/s", batch * (prompt + emitted) / whole_s)),
             ("`decode` throughput ", format!("{:.1}/s", batch * (emitted - 1.0) / ((ends_ms[4] - ends_ms[0]) / 1e3))),
-            ("`generate` throughput, in samples/s ", format!("{:.1}/s", batch * (emitted - 1.0) / whole_s)),
+            ("`generate` throughput, in samples/s, ", format!("{:.1}/s", batch * (emitted - 1.0) / whole_s)),
             ("2nd token latency ", format!("{} ms", tpot / batch)),
             ("2nd tokens throughput ", format!("{:.1}/s", batch * 1e3 / (tpot / batch))),
         ] {

@@ -150,7 +150,11 @@ pub(in crate::compare) fn check(
         false => HashMap::new(),
     };
     let selector = CompiledSelector::new(&bound.of, &plan.axes);
-    let speaks_of = |(index, cell): &(usize, &Cell)| selector.matches(&cell.at) && plan.reports(*index, bound.metric);
+    let speaks_of = |(index, cell): &(usize, &Cell)| {
+        selector.matches(&cell.at)
+            && plan.reports(*index, bound.metric)
+            && !summary.cells[*index].is_beside(bound.metric.metric)
+    };
     let bounded = plan.runnable().filter(speaks_of).map(|(index, cell)| {
         let summary = &summary.cells[index];
         let (estimate, doubt) = if bound.metric.is_speedup() {

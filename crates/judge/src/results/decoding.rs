@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CONFIDENCE, Cell, Estimated, LEAST_RUNS, Results};
 use base::metric::{ITL, ITL_SLOWEST, ITL_SLOWEST_TOKEN, LATENCY};
-use experiment::{AT, Axis, CAPACITY, GENERATE, PROMPT, VERIFY};
+use experiment::{AT, Axis, CAPACITY, GENERATE, ModelIndex, OnAxis, PROMPT, VERIFY};
 use plan::CellId;
 use statistics::interval::{Estimate, mean_interval};
 use statistics::quantile::median;
@@ -119,7 +119,7 @@ pub(super) fn decoding(results: &Results) -> Vec<CallRatio> {
 /// Several tokens at once with the steps of another, faster model that drafts all of them but the last.
 fn drafts(calls: &[&Call<'_>]) -> Vec<CallRatio> {
     let others = |call: &Call<'_>| {
-        let axes = Axis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && *axis != Axis::Models);
+        let axes = Axis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && *axis != ModelIndex::AXIS);
         let sizes = call.sizes.iter().filter(|(name, _)| **name != VERIFY).map(|(name, size)| format!("{name}={size}"));
         axes.map(|axis| call.cell.names[axis].clone()).chain(sizes).collect::<Vec<String>>()
     };
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn a_draft_model_is_counted_in() {
         let named = |model: &str| Cell {
-            names: AxisMap::<String>::default().with(Axis::Models, model.to_owned()),
+            names: AxisMap::<String>::default().with(ModelIndex::AXIS, model.to_owned()),
             ..Cell::default()
         };
         let (target, small) = (named("target"), named("small"));

@@ -94,6 +94,8 @@ impl Pair<'_> {
                 }
             };
             if let Err(problem) = run {
+                // The next cell is to hear the same reason.
+                let _gone = std::fs::remove_dir_all(&folder);
                 return Ok(Err(problem));
             }
         }

@@ -176,7 +176,7 @@ impl Comparing {
             self.found.fidelity.push(CellFidelity { cell, reference, no_reference, fidelity });
             return Ok(());
         }
-        // A loop that could not be fed the reference's tokens is one, whatever its reference.
+        // A loop is also reported here if it could not be fed the reference's tokens.
         if let Some(problem) = problem.filter(|_| needs_stored || job.input(&cell).call().is_some()) {
             self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_other_values: false });
         }

@@ -94,19 +94,14 @@ pub(super) fn decoding(results: &Results) -> Vec<CallRatio> {
     let rows = results.provenance.frame.get("inputs").and_then(|inputs| inputs.as_array());
     let rows: Vec<_> = rows.into_iter().flatten().filter(|row| row["decode"] == true).collect();
     let call_of = |cell: &'_ Cell| rows.iter().copied().find(|row| row["name"] == *cell.names.input());
-    let mut groups: Vec<(String, Vec<Call<'_>>)> = Vec::new();
+    let mut groups: Vec<(Vec<String>, Vec<Call<'_>>)> = Vec::new();
     for cell in results.cells.iter().filter(|cell| !cell.is_invalid() && cell.load.is_none()) {
         let Some(row) = call_of(cell) else { continue };
         let sizes = row["dimensions"].as_object().into_iter().flatten();
         let sizes: BTreeMap<&str, u64> =
             sizes.filter_map(|(name, size)| Some((name.as_str(), size.as_u64()?))).collect();
-        let around: Vec<String> = Axis::ALL
-            .into_iter()
-            .filter(|axis| !axis.has_dimensions())
-            .map(|axis| cell.names[axis].clone())
-            .chain(sizes.iter().filter(|(name, _)| !is_of_call(name)).map(|(name, size)| format!("{name}={size}")))
-            .collect();
-        let (key, call) = (around.join("\0"), Call { cell, sizes, latencies: latencies(cell) });
+        let call = Call { cell, sizes, latencies: latencies(cell) };
+        let key = around(&call, &[AT, PROMPT, VERIFY, GENERATE]);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, calls)) => calls.push(call),
             None => groups.push((key, vec![call])),
@@ -116,16 +111,20 @@ pub(super) fn decoding(results: &Results) -> Vec<CallRatio> {
     groups.iter().flat_map(|(_, calls)| of_group(calls)).chain(drafts(&calls)).chain(capacities(&calls)).collect()
 }
 
+/// What a call has in common with others, the model first: names on axes without sizes, and its sizes but for some.
+fn around(call: &Call<'_>, but: &[&str]) -> Vec<String> {
+    let others = Axis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && *axis != ModelIndex::AXIS);
+    let names = [ModelIndex::AXIS].into_iter().chain(others).map(|axis| call.cell.names[axis].clone());
+    let sizes = call.sizes.iter().filter(|(name, _)| !but.contains(name)).map(|(name, size)| format!("{name}={size}"));
+    names.chain(sizes).collect()
+}
+
 /// Several tokens at once with the steps of another, faster model that drafts all of them but the last.
 fn drafts(calls: &[&Call<'_>]) -> Vec<CallRatio> {
-    let others = |call: &Call<'_>| {
-        let axes = Axis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && *axis != ModelIndex::AXIS);
-        let sizes = call.sizes.iter().filter(|(name, _)| **name != VERIFY).map(|(name, size)| format!("{name}={size}"));
-        axes.map(|axis| call.cell.names[axis].clone()).chain(sizes).collect::<Vec<String>>()
-    };
+    let but_model = |call: &Call<'_>| around(call, &[VERIFY]).split_off(1);
     let of_call = |verify: &&Call<'_>| {
         let tokens = *verify.sizes.get(VERIFY)?;
-        let alike = calls.iter().filter(|call| is_step(call) && others(call) == others(verify));
+        let alike = calls.iter().filter(|call| is_step(call) && but_model(call) == but_model(verify));
         let (own, foreign): (Vec<&&Call<'_>>, Vec<_>) =
             alike.partition(|call| call.cell.names.model() == verify.cell.names.model());
         let step = *own.first()?;
@@ -150,16 +149,9 @@ fn drafts(calls: &[&Call<'_>]) -> Vec<CallRatio> {
 
 /// Steps whose time follows what is allocated, not what is in it: of each with the largest cache that over the smallest.
 fn capacities(calls: &[&Call<'_>]) -> Vec<CallRatio> {
-    let key = |call: &Call<'_>| {
-        let names =
-            Axis::ALL.into_iter().filter(|axis| !axis.has_dimensions()).map(|axis| call.cell.names[axis].clone());
-        let sizes =
-            call.sizes.iter().filter(|(name, _)| **name != CAPACITY).map(|(name, size)| format!("{name}={size}"));
-        names.chain(sizes).collect::<Vec<String>>()
-    };
     let mut alike: BTreeMap<Vec<String>, Vec<&Call<'_>>> = BTreeMap::new();
     for call in calls.iter().copied().filter(|call| call.sizes.contains_key(CAPACITY) && is_step(call)) {
-        alike.entry(key(call)).or_default().push(call);
+        alike.entry(around(call, &[CAPACITY])).or_default().push(call);
     }
     let found = alike.into_values().filter_map(|mut calls| {
         calls.sort_by_key(|call| call.sizes.get(CAPACITY));
@@ -180,10 +172,6 @@ fn capacities(calls: &[&Call<'_>]) -> Vec<CallRatio> {
 /// Whether it is one token behind a cache.
 fn is_step(call: &Call<'_>) -> bool {
     ![PROMPT, VERIFY, GENERATE].iter().any(|name| call.sizes.contains_key(*name))
-}
-
-fn is_of_call(name: &str) -> bool {
-    [AT, PROMPT, VERIFY, GENERATE].contains(&name)
 }
 
 fn latencies(cell: &Cell) -> BTreeMap<u64, f64> {

@@ -83,13 +83,16 @@ impl<'a> Sequence<'a> {
 fn log_probabilities(scores: &[f64]) -> Vec<f64> {
     let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = scores.iter().map(|score| (score - highest).exp()).sum();
-    scores.iter().map(|score| score - highest - sum.ln()).collect()
+    let scale = highest + sum.ln();
+    scores.iter().map(|score| score - scale).collect()
 }
 
-/// Divergence of the second distribution from the first, in nats. What the first never has adds nothing.
+/// Divergence of the second distribution from the first, in nats; NaN where a score is. What the first never has adds nothing.
 fn divergence(reference: &[f64], candidate: &[f64]) -> f64 {
-    let pairs = reference.iter().zip(candidate).filter(|(reference, _)| reference.exp() > 0.0);
-    pairs.map(|(reference, candidate)| reference.exp() * (reference - candidate)).sum::<f64>().max(0.0)
+    let pairs = reference.iter().zip(candidate).filter(|(reference, _)| reference.exp() != 0.0);
+    let sum: f64 = pairs.map(|(reference, candidate)| reference.exp() * (reference - candidate)).sum();
+    // Rounding alone makes it negative.
+    if sum < 0.0 { 0.0 } else { sum }
 }
 
 /// What the scores that are called `output` say, by set. `targets`: the tokens that were fed in each set, `[batch, positions]`.
@@ -405,6 +408,10 @@ mod tests {
         let found = of_scores(&sets(&infinite), &sets(&[1.0, 0.0, 0.0]), "logits", None);
         let divergence = found.and_then(|found| found.divergence).map_or(f64::NAN, |it| it.value);
         assert!((divergence - ((1.0_f64.exp() + 2.0) / 2.0).ln()).abs() < 1e-9, "{divergence}");
+        let (numbers, broken) = ([1.0, 0.0, 0.0], [f32::NAN, 0.0, 0.0]);
+        for (reference, candidate) in [(&numbers, &broken), (&broken, &numbers), (&numbers, &infinite)] {
+            assert_eq!(of_scores(&sets(reference), &sets(candidate), "logits", None), None, "no divergence, and not 0");
+        }
     }
 
     #[test]

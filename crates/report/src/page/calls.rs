@@ -93,7 +93,9 @@ fn said(found: &CallRatio) -> String {
                 "takes {ratio} of the same step with a cache of {from}: it follows what is allocated, not what is in it"
             )
         }
-        CallsCompared::SlowToken { token } => format!("token {token} takes {ratio} of the median gap, in every run"),
+        CallsCompared::SlowToken { token } => {
+            format!("token {token} is the slowest in every run, {ratio} of the median gap")
+        }
         CallsCompared::Jump { from, to } => {
             let by = |value: f64| Estimated { value: value - 1.0, ..found.ratio };
             let shifted = Estimated {
@@ -155,7 +157,7 @@ mod tests {
             "takes 2.90x [2.80, 3.00] of the same step with a cache of 1280: it follows what is allocated, not what is in it"
         );
         let slow = ratio(CallsCompared::SlowToken { token: 33 }, [13.0, 12.0, 14.0]);
-        assert_eq!(said(&slow), "token 33 takes 13.0x [12.0, 14.0] of the median gap, in every run");
+        assert_eq!(said(&slow), "token 33 is the slowest in every run, 13.0x [12.0, 14.0] of the median gap");
         let open = "takes 1.00x [0.90, 1.10] of its prompt and its steps together";
         assert_eq!(said(&ratio(CallsCompared::Loop, [1.0, 0.9, 1.1])), open);
         assert_eq!(

@@ -187,8 +187,25 @@ pub trait Backend {
     }
 }
 
-/// Runs an input set so many times, on whatever thread it is taken to, and says when the tokens of a greedy loop came.
-pub(crate) type Caller = Box<dyn FnMut(usize, u32) -> Result<Option<TokenTimes>, Failure> + Send>;
+/// Serves queries; the methods are those of [`Backend`].
+pub trait Serve {
+    fn select(&mut self, _input_set: usize) {}
+
+    fn iterate(&mut self, times: u32) -> Result<(), Failure>;
+
+    fn token_times(&self) -> Option<TokenTimes> {
+        None
+    }
+}
+
+impl<F: FnMut(u32) -> Result<(), Failure>> Serve for F {
+    fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        self(times)
+    }
+}
+
+/// One that a thread of its own may have.
+pub(crate) type Caller = Box<dyn Serve + Send>;
 
 /// When the tokens of a greedy loop came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

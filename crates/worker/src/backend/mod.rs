@@ -19,7 +19,7 @@ mod teacher;
 pub mod trace;
 
 pub use execution::{Backend, Phase, Placement};
-pub(crate) use execution::{Caller, StreamCosts, TimeShares, TokenTimes};
+pub(crate) use execution::{Caller, Serve, StreamCosts, TimeShares, TokenTimes};
 pub use failure::{Failure, FailureKind};
 pub use kind::{CellFacts, Kind};
 pub(crate) use mock::MockRequest;

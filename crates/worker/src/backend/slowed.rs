@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::trace::Trace;
-use super::{Backend, Caller, Failure, Phase, Placement, StreamCosts, TimeShares, TokenTimes};
+use super::{Backend, Caller, Failure, Phase, Placement, Serve, StreamCosts, TimeShares, TokenTimes};
 use base::machine::clock::{AnyClock, Clock, HostClock};
 use base::machine::probe::Usage;
 use files::array::Array;
@@ -30,6 +30,36 @@ impl Slowed {
 fn end_of_slowed(start: u64, end: u64, share: f64) -> u64 {
     let extra = end.saturating_sub(start) as f64 * share.max(0.0);
     end.saturating_add(extra as u64)
+}
+
+/// Another caller that is slowed in the same way.
+struct SlowedCaller {
+    inner: Caller,
+    clock: HostClock,
+    share: f64,
+}
+
+impl Serve for SlowedCaller {
+    fn select(&mut self, input_set: usize) {
+        self.inner.select(input_set);
+    }
+
+    fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        let start = self.clock.now();
+        self.inner.iterate(times)?;
+        wait(self.clock, end_of_slowed(start, self.clock.now(), self.share));
+        Ok(())
+    }
+
+    fn token_times(&self) -> Option<TokenTimes> {
+        self.inner.token_times()
+    }
+}
+
+fn wait(clock: HostClock, until: u64) {
+    while clock.now() < until {
+        std::hint::spin_loop();
+    }
 }
 
 impl Backend for Slowed {
@@ -60,24 +90,13 @@ impl Backend for Slowed {
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
         let start = self.clock.now();
         self.inner.iterate(times)?;
-        let until = end_of_slowed(start, self.clock.now(), self.share);
-        while self.clock.now() < until {
-            std::hint::spin_loop();
-        }
+        wait(self.clock, end_of_slowed(start, self.clock.now(), self.share));
         Ok(())
     }
 
     fn another(&self, shares_session: bool) -> Result<Caller, Failure> {
-        let (mut call, clock, share) = (self.inner.another(shares_session)?, self.clock, self.share);
-        Ok(Box::new(move |set, times| {
-            let start = clock.now();
-            let tokens = call(set, times)?;
-            let until = end_of_slowed(start, clock.now(), share);
-            while clock.now() < until {
-                std::hint::spin_loop();
-            }
-            Ok(tokens)
-        }))
+        let (inner, clock, share) = (self.inner.another(shares_session)?, self.clock, self.share);
+        Ok(Box::new(SlowedCaller { inner, clock, share }))
     }
 
     fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {

@@ -44,12 +44,16 @@ impl Teacher {
 
     /// Takes the scores of a call, `[batch, positions, vocabulary]`, those of the last position, and returns the ids that
     /// the call after it is fed. `at`: which token of the loop it is.
+    ///
+    /// # Errors
+    ///
+    /// An input set or a token that the other loop did not have.
     pub(super) fn next(
         &mut self,
         (set, at): (usize, usize),
         scores: &[u8],
         (element, vocabulary): (&ElementType, usize),
-    ) -> Vec<i64> {
+    ) -> Result<Vec<i64>, Failure> {
         if at == 0 {
             self.scores.iter_mut().for_each(Vec::clear);
             (self.element, self.vocabulary) = (element.clone(), vocabulary);
@@ -61,9 +65,14 @@ impl Teacher {
                 kept.extend_from_slice(&sequence[sequence.len().saturating_sub(row)..]);
             }
         }
-        let ids = self.ids.get(set).map(Vec::as_slice).unwrap_or_default();
+        let missing =
+            || Failure::new(FailureKind::Internal, format!("there is no token {at} of input set {set} to feed"));
+        let ids = self.ids.get(set).ok_or_else(missing)?;
         let each = ids.len() / self.batch;
-        (0..self.batch).map(|sequence| ids.get(sequence * each + at).copied().unwrap_or_default()).collect()
+        if at >= each {
+            return Err(missing());
+        }
+        Ok((0..self.batch).map(|sequence| ids[sequence * each + at]).collect())
     }
 
     /// The scores that were kept, `[batch, positions, vocabulary]`.
@@ -92,11 +101,16 @@ mod tests {
         let scores = |values: [f32; 4]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
         // A prompt of two tokens with two scores each, of which the last count.
         let prompt = [scores([9.0, 9.0, 0.1, 0.2]), scores([9.0, 9.0, 0.5, 0.6])].concat();
-        assert_eq!(teacher.next((0, 0), &prompt, (&ElementType::Float32, 2)), [1, 3]);
-        assert_eq!(teacher.next((0, 1), &scores([0.3, 0.4, 0.7, 0.8]), (&ElementType::Float32, 2)), [2, 4]);
+        let mut next = |at: (usize, usize), scores: &[u8]| teacher.next(at, scores, (&ElementType::Float32, 2)).ok();
+        assert_eq!(next((0, 0), &prompt), Some(vec![1, 3]));
+        let step = scores([0.3, 0.4, 0.7, 0.8]);
+        assert_eq!(next((0, 1), &step), Some(vec![2, 4]));
         let array = teacher.array();
         assert_eq!(array.shape, [2, 2, 2]);
         assert_eq!(array.floats(), Some(vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]));
+        for beyond in [(0, 2), (1, 0)] {
+            assert!(teacher.next(beyond, &step, (&ElementType::Float32, 2)).is_err(), "nothing is fed in its place");
+        }
         assert!(Teacher::read(&folder.path().join("elsewhere"), 2, "logits").is_err());
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Samples;
 use super::stop::{self, StopReason};
-use crate::backend::{Backend, Caller, Failure, TokenTimes};
+use crate::backend::{Backend, Caller, Failure, Serve, TokenTimes};
 use base::machine::clock::{AnyClock, Clock, HostClock, ScriptedClock};
 use experiment::Stop;
 
@@ -108,19 +108,16 @@ pub fn serve(
 ) -> Result<Served, Failure> {
     let sets = backend.input_sets().max(1);
     let other_callers = queries.at_once(callers.len() + 1) - 1;
-    let mut first_caller = |set: usize, times: u32| {
-        backend.select(set);
-        backend.iterate(times)?;
-        Ok(backend.token_times())
-    };
+    let mut first_caller = FirstCaller(backend);
     let (served, reason) = match clock {
         AnyClock::Host(clock) => {
             let service = Service { queries, inferences, sets, clock: *clock };
             in_threads(&service, &mut first_caller, &mut callers[..other_callers])?
         }
-        AnyClock::Scripted(clock) => {
-            scripted(clock, queries, callers.len() + 1, &mut |set| first_caller(set, inferences).map(|_| ()))?
-        }
+        AnyClock::Scripted(clock) => scripted(clock, queries, callers.len() + 1, &mut |set| {
+            first_caller.select(set);
+            first_caller.iterate(inferences)
+        })?,
     };
     Ok(Served { samples: samples(served, origin), reason })
 }
@@ -137,6 +134,23 @@ fn samples(mut served: Vec<Query>, origin: u64) -> Samples {
         late_ns: column(&|query| query.begin - query.due.max(query.free)),
         first_token_ns: served.iter().filter_map(|query| Some(query.tokens?.first_ns)).collect(),
         gap_ns: served.iter().filter_map(|query| Some(query.tokens?.gap_ns)).collect(),
+    }
+}
+
+/// The backend itself.
+struct FirstCaller<'a>(&'a mut dyn Backend);
+
+impl Serve for FirstCaller<'_> {
+    fn select(&mut self, input_set: usize) {
+        self.0.select(input_set);
+    }
+
+    fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        self.0.iterate(times)
+    }
+
+    fn token_times(&self) -> Option<TokenTimes> {
+        self.0.token_times()
     }
 }
 
@@ -221,7 +235,7 @@ impl Run<'_> {
 /// Serves on this thread and on one for each other caller.
 fn in_threads(
     service: &Service<'_>,
-    first_caller: &mut dyn FnMut(usize, u32) -> Result<Option<TokenTimes>, Failure>,
+    first_caller: &mut dyn Serve,
     other_callers: &mut [Caller],
 ) -> Result<(Vec<Query>, StopReason), Failure> {
     let waiting = match service.queries {
@@ -234,8 +248,9 @@ fn in_threads(
     let ready = Barrier::new(other_callers.len() + 1);
     let served = thread::scope(|scope| {
         let (run, ready) = (&run, &ready);
-        let spawn =
-            other_callers.iter_mut().map(|call| scope.spawn(move || run_server(service, run, ready, call.as_mut())));
+        let spawn = other_callers
+            .iter_mut()
+            .map(|caller| scope.spawn(move || run_server(service, run, ready, caller.as_mut())));
         let threads: Vec<_> = spawn.collect();
         let mut served = run_server(service, run, ready, first_caller);
         for thread in threads {
@@ -251,18 +266,14 @@ fn in_threads(
 }
 
 /// Warms up, waits until all servers are ready, and serves until the run ends.
-fn run_server(
-    service: &Service<'_>,
-    run: &Run<'_>,
-    ready: &Barrier,
-    call: &mut dyn FnMut(usize, u32) -> Result<Option<TokenTimes>, Failure>,
-) -> Vec<Query> {
+fn run_server(service: &Service<'_>, run: &Run<'_>, ready: &Barrier, caller: &mut dyn Serve) -> Vec<Query> {
     let Service { queries, inferences, sets, clock } = *service;
     let mut served = Vec::with_capacity(queries.most().min(MOST_RESERVED));
     let began = clock.now();
     let mut warmed = 0;
     while warmed < WARMING_CALLS || clock.now() - began < WARMING.as_nanos() as u64 {
-        if let Err(failure) = call(warmed % sets, inferences) {
+        caller.select(warmed % sets);
+        if let Err(failure) = caller.iterate(inferences) {
             run.end(Err(failure));
             break;
         }
@@ -281,18 +292,17 @@ fn run_server(
     loop {
         let free = clock.now();
         let Some((index, due)) = run.take(base, free) else { return served };
-        wait_until(clock, due);
         let set = index % sets;
+        caller.select(set);
+        wait_until(clock, due);
         let begin = clock.now();
-        let outcome = call(set, inferences);
+        let outcome = caller.iterate(inferences);
         let end = clock.now();
-        let tokens = match outcome {
-            Ok(tokens) => tokens,
-            Err(failure) => {
-                run.end(Err(failure));
-                return served;
-            }
-        };
+        if let Err(failure) = outcome {
+            run.end(Err(failure));
+            return served;
+        }
+        let tokens = caller.token_times();
         if run.answered(base, end) {
             // One that came late is late by the clock, never early.
             served.push(Query { due, begin: begin.max(due), end: end.max(due), free, input: set as u32, tokens });
@@ -374,7 +384,7 @@ mod tests {
     fn played(queries: &Queries, callers: usize) -> Served {
         let clock = ScriptedClock::default();
         let mut backend = MockBackend::new(MockRequest::alone(Mock::steady(Nanos(1_000))), clock.clone());
-        let mut other_callers: Vec<Caller> = (1..callers).map(|_| -> Caller { Box::new(|_, _| Ok(None)) }).collect();
+        let mut other_callers: Vec<Caller> = (1..callers).map(|_| -> Caller { Box::new(|_| Ok(())) }).collect();
         serve(&mut backend, &mut other_callers, &AnyClock::Scripted(clock), 0, queries, 1).expect("a script")
     }
 
@@ -419,8 +429,8 @@ mod tests {
         let due_ns: Vec<u64> = (0..200).map(|query| query * 20_000).collect();
         let queries = Queries::Open { due_ns: due_ns.clone(), give_up_ns: u64::MAX };
         let service = Service { queries: &queries, inferences: 1, sets: 3, clock: HostClock::start() };
-        let mut other_callers: Vec<Caller> = (0..2).map(|_| -> Caller { Box::new(|_, _| Ok(None)) }).collect();
-        let (served, reason) = in_threads(&service, &mut |_, _| Ok(None), &mut other_callers).expect("nothing fails");
+        let mut other_callers: Vec<Caller> = (0..2).map(|_| -> Caller { Box::new(|_| Ok(())) }).collect();
+        let (served, reason) = in_threads(&service, &mut |_: u32| Ok(()), &mut other_callers).expect("nothing fails");
         let mut due: Vec<u64> = served.iter().map(|query| query.due).collect();
         due.sort_unstable();
         let base = due[0];
@@ -433,15 +443,15 @@ mod tests {
             rule: Stop::Samples(SamplesStop { count: 50, max_time: Nanos::from_secs(60) }),
         };
         let service = Service { queries: &closed, ..service };
-        let (served, reason) = in_threads(&service, &mut |_, _| Ok(None), &mut other_callers).expect("nothing fails");
+        let (served, reason) = in_threads(&service, &mut |_: u32| Ok(()), &mut other_callers).expect("nothing fails");
         assert_eq!((reason, served.len()), (StopReason::Samples, 50));
         let mut calls = 0;
-        let broken: Caller = Box::new(move |_, _| {
+        let broken: Caller = Box::new(move |_| {
             calls += 1;
-            if calls > 4 { Err(Failure::new(crate::backend::FailureKind::Operator, "broken")) } else { Ok(None) }
+            if calls > 4 { Err(Failure::new(crate::backend::FailureKind::Operator, "broken")) } else { Ok(()) }
         });
         other_callers.push(broken);
-        let failed = in_threads(&Service { queries: &queries, ..service }, &mut |_, _| Ok(None), &mut other_callers);
+        let failed = in_threads(&Service { queries: &queries, ..service }, &mut |_: u32| Ok(()), &mut other_callers);
         assert!(failed.is_err_and(|failure| failure.message == "broken"));
     }
 }

@@ -238,7 +238,7 @@ impl Backend for MockBackend {
 
     fn another(&self, _shares_session: bool) -> Result<Caller, Failure> {
         // Its time is a script's, on one thread: a load counts the callers and calls the backend.
-        Ok(Box::new(|_, _| Ok(None)))
+        Ok(Box::new(|_| Ok(())))
     }
 
     fn placement(&self) -> Placement {

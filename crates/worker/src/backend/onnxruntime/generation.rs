@@ -149,7 +149,7 @@ impl Generation {
             let chosen = self.tokens.choose(scores, &element, vocabulary);
             match &mut self.teacher {
                 Some(teacher) => {
-                    write_ids(&mut self.next, &teacher.next((set, index), scores, (&element, vocabulary)))?;
+                    write_ids(&mut self.next, &teacher.next((set, index), scores, (&element, vocabulary))?)?;
                 }
                 None => write_ids(&mut self.next, chosen)?,
             }

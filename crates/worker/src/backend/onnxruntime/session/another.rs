@@ -7,7 +7,7 @@ use super::OnnxRuntime;
 use crate::backend::onnxruntime::cuda::open_stream;
 use crate::backend::onnxruntime::replay::Replay;
 use crate::backend::onnxruntime::tensors::input_pool;
-use crate::backend::{Backend, Caller, Failure, TokenTimes};
+use crate::backend::{Backend, Caller, Failure, Serve, TokenTimes};
 
 /// A backend that is used by one thread, and not by the one that made it.
 struct OnAnotherThread(OnnxRuntime);
@@ -16,11 +16,17 @@ struct OnAnotherThread(OnnxRuntime);
 // from any, one call at a time, and `Run` of a session from several at once. A stream is `Send` by its trait, and its own.
 unsafe impl Send for OnAnotherThread {}
 
-impl OnAnotherThread {
-    fn run(&mut self, set: usize, times: u32) -> Result<Option<TokenTimes>, Failure> {
-        self.0.select(set);
-        self.0.iterate(times)?;
-        Ok(self.0.token_times())
+impl Serve for OnAnotherThread {
+    fn select(&mut self, input_set: usize) {
+        self.0.select(input_set);
+    }
+
+    fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        self.0.iterate(times)
+    }
+
+    fn token_times(&self) -> Option<TokenTimes> {
+        self.0.token_times()
     }
 }
 
@@ -53,6 +59,5 @@ pub(super) fn another(first: &OnnxRuntime, shares_session: bool) -> Result<Calle
         another.load()?;
     }
     another.bind()?;
-    let mut another = OnAnotherThread(another);
-    Ok(Box::new(move |set, times| another.run(set, times)))
+    Ok(Box::new(OnAnotherThread(another)))
 }

@@ -234,6 +234,35 @@ fn a_size_of_a_profile_is_checked() {
     }
 }
 
+/// A scripted GPU whose kernels are recorded: nodes have the device's times, and its waits are a row.
+#[test]
+fn kernels_waits_and_the_rest_add_up_on_a_gpu() {
+    let variants = "variants:\n  - { name: fp32, mock: { on_device: 90%, operators: { Conv: 60%, Relu: 20% } } }\n  - { name: fp16, mock: { scale: 0.5, on_device: 90%, operators: { Conv: 30%, Relu: 20% } } }\n";
+    let project = Project::with_spec(&format!(
+        "backend: {{ mock: {{ median: 10ms, noise: 0.5%, run_sd: 0.2% }} }}\nmodels: [net]\ndevices: [cuda]\n{variants}runs: 5\nmeasure: {{ profile: true }}\n"
+    ));
+    let done = project.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("device waits for the host"), "{}", done.stdout);
+    let results = results(&project, "reports/x/results.json");
+    for cell in results["cells"].as_array().unwrap() {
+        let profile = &cell["profile"];
+        let latency = number(&cell["metrics"]["latency_ns"]["value"]);
+        let waits = number(&profile["waits"]["value"]);
+        let parts = sum(&profile["operators"], "time") + waits + number(&profile["between"]["value"]);
+        assert_near(parts, latency);
+        let device = number(&cell["metrics"]["device_time_ns"]["value"]);
+        assert_near(sum(&profile["operators"], "time") + waits, device);
+        assert_eq!(profile["kernels"][0]["name"], "scripted");
+        assert_eq!(profile["waits_after"][0], "conv_0");
+    }
+    let rows = results["explanations"][0]["rows"].to_string();
+    assert!(rows.contains("device waits for the host"), "{rows}");
+    let page = project.page("reports/x");
+    for text in ["device waits for the host", "longest kernels", "It waits longest after conv_0, relu_0."] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+}
+
 /// The same of a real model, with the profiler's own trace.
 #[test]
 fn a_real_model_is_profiled() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use worker::backend::trace::{Arena, Node, Resident};
+use worker::backend::trace::{Arena, Node, OnDevice, Resident};
 
 /// The folder of the profiler's own traces in a record: one for each cell.
 pub const TRACES: &str = "traces";
@@ -32,6 +32,12 @@ pub struct CellProfile {
     /// The runtime's arena in the first profiled process; absent where the runtime does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arena: Option<Arena>,
+    /// The device, in each process; empty where its kernels were not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device: Vec<DeviceProfile>,
+    /// Why they were not, where they were to be; a fragment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_kernels: Option<String>,
     /// The nodes, in the order in which they ran.
     pub nodes: Vec<ProfiledNode>,
     /// Why there is no profile, or one of fewer processes; a fragment.
@@ -49,6 +55,33 @@ impl CellProfile {
         lengths.into_iter().chain(of_nodes).all(|length| length == processes.len())
             && plain_ns.iter().chain(profiled_ns).all(is_time)
             && nodes.iter().all(|node| node.executions.is_finite() && node.executions > 0.0)
+            && [0, processes.len()].contains(&self.device.len())
+            && nodes.iter().all(|node| [0, processes.len()].contains(&node.on_device.len()))
+            && self.device.iter().all(DeviceProfile::is_whole)
+    }
+}
+
+/// What the device did in an inference, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceProfile {
+    /// By its own clock without the profiler and with it; absent where copies are within the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_ns: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiled_ns: Option<f64>,
+    /// While a kernel or a copy ran, with the profiler.
+    pub busy_ns: f64,
+    /// From the start of the first to the end of the last, with the profiler.
+    pub span_ns: f64,
+    /// How exactly its clock is known on that of the runtime's trace.
+    pub clock_error_ns: u64,
+}
+
+impl DeviceProfile {
+    fn is_whole(&self) -> bool {
+        let DeviceProfile { plain_ns, profiled_ns, busy_ns, span_ns, .. } = *self;
+        let known = [Some(busy_ns), Some(span_ns), plain_ns, profiled_ns].into_iter().flatten();
+        known.into_iter().all(|time| time.is_finite() && time > 0.0)
     }
 }
 
@@ -63,4 +96,7 @@ pub struct ProfiledNode {
     pub self_ns: Vec<Option<f64>>,
     /// Its own time in all inferences of each process, in microseconds.
     pub total_us: Vec<f64>,
+    /// What it did on the device in each process, whose time `self_ns` is then; empty where kernels were not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_device: Vec<OnDevice>,
 }

@@ -216,11 +216,12 @@ impl<W: Write> Worker<W> {
                 let cell = reply.cell()?;
                 let measured = cell.measure(rule, 1)?;
                 let resident = cell.resident();
-                let (nodes, arena) = cell.node_times(&measured.samples, trace.as_deref().map(Path::new))?;
-                reply.send(Answer::Memory { resident, arena })?;
+                let traced = cell.node_times(&measured.samples, trace.as_deref().map(Path::new))?;
+                reply.send(Answer::Memory { resident, arena: traced.arena })?;
+                traced.device.map_or(Ok(()), |time| reply.send(Answer::Device { time }))?;
                 reply.samples(SamplePhase::Warmup, measured.settled)?;
                 reply.samples(SamplePhase::Measure, measured.samples)?;
-                for nodes in nodes.chunks(NODES_IN_LINE).map(<[NodeTime]>::to_vec) {
+                for nodes in traced.nodes.chunks(NODES_IN_LINE).map(<[NodeTime]>::to_vec) {
                     reply.send(Answer::Nodes { nodes })?;
                 }
                 reply.send(Answer::stopped(measured.reason))

@@ -88,7 +88,7 @@ impl ExpectedAnswers {
             | (C::Warm, Answer::Phase { name: Phase::Warm })
             | (C::Measure | C::Load | C::Slice | C::Profile, Answer::Phase { name: Phase::Measure })
             | (C::Prepare | C::Measure | C::Load | C::Check | C::Afterwards, Answer::Metrics { .. })
-            | (C::Profile, Answer::Nodes { .. } | Answer::Memory { .. })
+            | (C::Profile, Answer::Nodes { .. } | Answer::Memory { .. } | Answer::Device { .. })
             | (C::ActivationRanges, Answer::Ranges { .. }) => Ok(false),
             (C::Warm | C::Measure | C::Profile, Answer::Samples { phase: SamplePhase::Warmup, columns }) => {
                 self.warmup.add(columns.len(), self.command).map(|()| false)

@@ -11,7 +11,7 @@ use super::batches::Data;
 use super::evaluate::evaluate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::{Afterwards, Answer};
-use crate::backend::trace::{Arena, NodeTime, Resident};
+use crate::backend::trace::{Arena, DeviceTime, NodeTime, Resident};
 use crate::backend::{self, Backend, Caller, CellRequest, Failure, Phase, TensorRequest};
 use crate::measure::Samples;
 use crate::measure::cold::Eviction;
@@ -87,6 +87,15 @@ pub(super) struct JustLoaded {
     pub(super) values: BTreeMap<String, f64>,
     /// Ends the step.
     pub(super) ready: Answer,
+}
+
+/// What a profile says of a process.
+#[derive(Default)]
+pub(super) struct NodeTimes {
+    pub(super) nodes: Vec<NodeTime>,
+    pub(super) arena: Option<Arena>,
+    /// Where kernels were to be recorded.
+    pub(super) device: Option<DeviceTime>,
 }
 
 impl Loaded {
@@ -316,21 +325,17 @@ impl Loaded {
 
     /// What each node took in these samples of one inference each, if the cell is loaded with the profiler, which ends: the
     /// mean over the middle half, so that a disturbed inference decides nothing and the parts add up to the whole.
-    pub(super) fn node_times(
-        &mut self,
-        samples: &Samples,
-        trace: Option<&Path>,
-    ) -> Result<(Vec<NodeTime>, Option<Arena>), Failure> {
+    pub(super) fn node_times(&mut self, samples: &Samples, trace: Option<&Path>) -> Result<NodeTimes, Failure> {
         if !self.is_profiled {
-            return Ok((Vec::new(), None));
+            return Ok(NodeTimes::default());
         }
         let mut by_time: Vec<usize> = (0..samples.len()).collect();
         by_time.sort_by_key(|sample| samples.duration_ns[*sample]);
         let ends = trimmed(by_time.len());
         let kept = &by_time[ends..by_time.len() - ends];
         let traced = self.backend.trace(samples.len(), trace)?;
-        let arena = traced.arena;
-        Ok((traced.times(kept), arena))
+        let (arena, device) = (traced.arena, traced.device_time(kept));
+        Ok(NodeTimes { nodes: traced.times(kept), arena, device })
     }
 
     /// The largest resident memory so far, now and around loading.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, SamplePhase};
-use crate::backend::trace::{Arena, NodeTime, Resident};
+use crate::backend::trace::{Arena, DeviceTime, NodeTime, Resident};
 use crate::backend::{Failure, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
@@ -58,6 +58,8 @@ pub struct WorkerRun {
     /// Its memory, if it took part in a profile.
     pub resident: Option<Resident>,
     pub arena: Option<Arena>,
+    /// What its device did, if kernels were to be recorded.
+    pub device: Option<DeviceTime>,
     /// Why the run failed, if it did.
     pub failure: Option<Failure>,
     /// The end of the worker's log, if it failed.
@@ -88,6 +90,7 @@ impl WorkerRun {
             Answer::Ranges { values } => self.ranges = Some(values),
             Answer::Nodes { nodes } => self.nodes.extend(nodes),
             Answer::Memory { resident, arena } => (self.resident, self.arena) = (resident, arena),
+            Answer::Device { time } => self.device = Some(time),
             Answer::Done { warmup, stop, output_hash, non_finite } => {
                 data.warmup_status = warmup.or(data.warmup_status);
                 data.stop_reason = stop.or(data.stop_reason);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::expected::ExpectedAnswers;
 use super::protocol::{Answer, Command, CommandName, OLDEST_PROTOCOL, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
-use crate::backend::trace::NodeTime;
+use crate::backend::trace::{DeviceTime, NodeTime, OnDevice};
 use crate::backend::{Failure, FailureKind};
 use crate::measure::Samples;
 use base::machine::environment::Environment;
@@ -255,11 +255,21 @@ fn check_values(answer: &Answer) -> Result<(), String> {
             }
         }
         Answer::Nodes { nodes } => {
-            for NodeTime { node, executions, self_ns, total_us } in nodes {
-                let numbers = [*executions, self_ns.unwrap_or(0.0), *total_us];
+            for NodeTime { node, executions, self_ns, total_us, on_device } in nodes {
+                let mut numbers = vec![*executions, self_ns.unwrap_or(0.0), *total_us];
+                if let Some(OnDevice { launch_ns, waits_ns, kernels }) = on_device {
+                    numbers.extend([*launch_ns, *waits_ns]);
+                    numbers.extend(kernels.iter().flat_map(|kernel| [kernel.executions, kernel.ns]));
+                }
                 if let Some(wrong) = numbers.iter().find(|number| !(0.0..=LARGEST_METRIC).contains(*number)) {
                     return Err(format!("the worker gave {wrong} for node `{}`", node.path));
                 }
+            }
+        }
+        Answer::Device { time: DeviceTime::Recorded { busy_ns, span_ns, .. } } => {
+            if let Some(wrong) = [busy_ns, span_ns].into_iter().find(|number| !(0.0..=LARGEST_METRIC).contains(*number))
+            {
+                return Err(format!("the worker gave {wrong} for the time of a device"));
             }
         }
         _ => {}

@@ -17,11 +17,11 @@ use base::quantity::Nanos;
 use experiment::{Profiling, SamplesStop, Stop, TimeWarmup, Warmup};
 use plan::{Cell, block_order};
 use reading::plain_file;
-use record::profiled::{CellProfile, ProfiledNode, TRACES};
+use record::profiled::{CellProfile, DeviceProfile, ProfiledNode, TRACES};
 use record::{Outcome, Profiled, RunKind, write_whole};
 use statistics::trimmed_mean::TrimmedMean;
 use worker::WorkerRun;
-use worker::backend::trace::{Arena, NodeTime, Resident};
+use worker::backend::trace::{Arena, DeviceTime, NodeTime, OnDevice, Resident};
 use worker::protocol::Command;
 
 /// Processes that are over, until all are.
@@ -138,6 +138,9 @@ struct Over {
     nodes: Vec<NodeTime>,
     resident: Option<Resident>,
     arena: Option<Arena>,
+    /// Time of an inference by the device's own clock.
+    device_ns: Option<f64>,
+    device: Option<DeviceTime>,
 }
 
 /// A pair of processes of a cell.
@@ -213,8 +216,11 @@ impl Over {
         }
         let durations: Vec<f64> = run.data.measured.duration_ns.iter().map(|duration| *duration as f64).collect();
         let middle = TrimmedMean::of(&durations).ok_or("it took no samples")?;
-        let WorkerRun { nodes, resident, arena, .. } = run;
-        Ok(Over { inferences: durations.len() as u32, inference_ns: middle.estimate, nodes, resident, arena })
+        let on_device: Vec<f64> = run.data.measured.device_ns.iter().map(|time| *time as f64).collect();
+        let device_ns = TrimmedMean::of(&on_device).map(|middle| middle.estimate);
+        let WorkerRun { nodes, resident, arena, device, .. } = run;
+        let inferences = durations.len() as u32;
+        Ok(Over { inferences, inference_ns: middle.estimate, nodes, resident, arena, device_ns, device })
     }
 }
 
@@ -232,6 +238,14 @@ fn add(cell: &mut CellProfile, process: u32, plain: Over, profiled: Over) {
     cell.profiled_ns.push(profiled.inference_ns);
     cell.resident.extend(plain.resident);
     cell.arena = cell.arena.or(profiled.arena);
+    match profiled.device {
+        Some(DeviceTime::Recorded { busy_ns, span_ns, clock_error_ns }) => {
+            let (plain_ns, profiled_ns) = (plain.device_ns, profiled.device_ns);
+            cell.device.push(DeviceProfile { plain_ns, profiled_ns, busy_ns, span_ns, clock_error_ns });
+        }
+        Some(DeviceTime::Unknown(why)) => cell.no_kernels = Some(why),
+        None => {}
+    }
     let same = |known: &ProfiledNode, time: &NodeTime| {
         (&known.node.path, &known.node.operator) == (&time.node.path, &time.node.operator)
     };
@@ -242,15 +256,34 @@ fn add(cell: &mut CellProfile, process: u32, plain: Over, profiled: Over) {
         let position = expected.or_else(|| cell.nodes.iter().position(is_next));
         let position = position.unwrap_or_else(|| {
             let (self_ns, total_us) = (vec![time.self_ns.map(|_| 0.0); before], vec![0.0; before]);
-            cell.nodes.push(ProfiledNode { node: time.node, executions: time.executions, self_ns, total_us });
+            let on_device = vec![OnDevice::default(); if time.on_device.is_some() { before } else { 0 }];
+            cell.nodes.push(ProfiledNode {
+                node: time.node,
+                executions: time.executions,
+                self_ns,
+                total_us,
+                on_device,
+            });
             cell.nodes.len() - 1
         });
         cell.nodes[position].self_ns.push(time.self_ns);
         cell.nodes[position].total_us.push(time.total_us);
+        cell.nodes[position].on_device.extend(time.on_device);
     }
     for node in cell.nodes.iter_mut().filter(|node| node.self_ns.len() == before) {
         node.self_ns.push(node.self_ns.first().map_or(Some(0.0), |known| known.map(|_| 0.0)));
         node.total_us.push(0.0);
+        if !node.on_device.is_empty() {
+            node.on_device.push(OnDevice::default());
+        }
+    }
+    // Where one process recorded no kernels, launches and times of the device would be added up.
+    if cell.no_kernels.is_some() {
+        cell.device.clear();
+        for node in cell.nodes.iter_mut().filter(|node| !node.on_device.is_empty()) {
+            node.on_device.clear();
+            node.self_ns.fill(None);
+        }
     }
 }
 
@@ -265,6 +298,7 @@ mod tests {
             executions: 1.0,
             self_ns: *self_ns,
             total_us: 0.0,
+            on_device: None,
         };
         Over {
             inferences: 20,
@@ -272,6 +306,8 @@ mod tests {
             nodes: nodes.iter().map(time).collect(),
             resident: None,
             arena: None,
+            device_ns: None,
+            device: None,
         }
     }
 

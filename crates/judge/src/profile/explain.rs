@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::nodes::{NodeDifference, differences};
-use super::{CellTime, OTHER_OPERATORS, Part, Sides, group};
+use super::{CellTime, OTHER_OPERATORS, Part, Sides, WAITS, group};
 use crate::stored::{Estimated, rounded};
 use plan::CellId;
 use statistics::interval::Estimate;
@@ -104,9 +104,11 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
     }
     let is_known = |row: &Row<'_>| [0, 1].iter().all(|side| row.parts[*side].len() as u64 == row.nodes[*side]);
     let (rows, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) = rows.into_iter().partition(|(_, row)| is_known(row));
+    let waits = baseline.waits.as_ref().zip(cell.waits.as_ref());
     let rest = |side: usize, time: &CellTime<'_>| {
         let of_unknown = unknown.values().flat_map(|row| row.parts[side].iter().copied());
-        Part::sum(of_unknown.chain([&time.between]))
+        let alone = time.waits.iter().filter(|_| waits.is_none());
+        Part::sum(of_unknown.chain([&time.between]).chain(alone))
     };
     let between = sides.difference(&rest(0, baseline), &rest(1, cell));
     let nodes = differences(&sides, |operator| rows.contains_key(group(operator)));
@@ -116,6 +118,7 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
         (names.join(", "), nodes, sides.difference(&before, &after))
     };
     let mut rows: Vec<(String, [u64; 2], Estimate)> = rows.into_iter().map(row).collect();
+    rows.extend(waits.map(|(before, after)| (WAITS.to_owned(), [0, 0], sides.difference(before, after))));
     rows.sort_by(|(.., a), (.., b)| b.value.abs().total_cmp(&a.value.abs()));
     let difference_ns = cell.latency.value - baseline.latency.value;
     let plain = |time: &CellTime<'_>| mean(&time.profile.plain_ns).unwrap_or(0.0);

@@ -19,7 +19,7 @@ use std::collections::HashSet;
 
 use super::CONFIDENCE;
 use record::Manifest;
-use record::profiled::{CellProfile, ProfiledNode};
+use record::profiled::{CellProfile, DeviceProfile, ProfiledNode};
 use statistics::interval::{Estimate, Interval, mean_interval};
 use statistics::moments::mean;
 
@@ -33,6 +33,9 @@ pub const DROWNED: f64 = 2.0;
 
 /// Self times that add up to more than this share of the latency overlap.
 const OVERLAPPING: f64 = 1.05;
+
+/// What the time is called in which a device has nothing to do.
+pub const WAITS: &str = "device waits for the host";
 
 /// What all operators without a row are called.
 pub(crate) const OTHER_OPERATORS: &str = "other operators";
@@ -53,7 +56,9 @@ pub struct CellTime<'a> {
     /// Each node's own time, in the profile's order; `None`: it, or another of its operator there, was only handed to a
     /// device, and its time is in `between`.
     pub nodes: Vec<Option<Part>>,
-    /// What is in no node.
+    /// While the device had nothing to do, where its kernels were recorded.
+    pub waits: Option<Part>,
+    /// What is in no node, and no wait of the device.
     pub between: Part,
     /// The latency that the parts add up to.
     pub latency: Estimate,
@@ -120,11 +125,16 @@ impl<'a> CellTime<'a> {
         let known_in = |process: usize| profile.nodes.iter().filter_map(|node| node.self_ns[process]).sum::<f64>();
         let known: Vec<f64> = (0..processes).map(known_in).collect();
         let executions: f64 = profile.nodes.iter().map(|node| node.executions).sum();
-        let cost = Cost::of(profile, &known, executions)?;
+        let has_kernels = !profile.device.is_empty();
+        // Recording takes no time of a kernel: it slows the host, for which the device waits.
+        let cost = if has_kernels { Cost::none(profile) } else { Cost::of(profile, &known, executions)? };
         let latency = latency?;
         let latency_ns = latency.value;
         // What a process took without the profiler, by which its parts become shares.
-        let without = |process: usize| latency_ns / (profile.profiled_ns[process] - cost.all_ns(executions)).max(1.0);
+        let without = |process: usize| match has_kernels {
+            true => latency_ns / profile.plain_ns[process],
+            false => latency_ns / (profile.profiled_ns[process] - cost.all_ns(executions)).max(1.0),
+        };
         let scale: Vec<f64> = (0..processes).map(without).collect();
         let kind = |node: &'a ProfiledNode| (node.node.operator.as_str(), node.node.provider.as_str());
         let unknown: HashSet<(&str, &str)> =
@@ -139,7 +149,9 @@ impl<'a> CellTime<'a> {
         };
         let nodes: Vec<Option<Part>> = profile.nodes.iter().zip(&cost.held_ns).map(part).collect();
         let in_nodes = Part::sum(nodes.iter().flatten());
-        let rest = |process: usize| latency_ns - in_nodes.values.get(process).copied().unwrap_or(0.0);
+        let waits = has_kernels.then(|| waits(profile, &known, &scale));
+        let known = Part::sum([&in_nodes].into_iter().chain(&waits));
+        let rest = |process: usize| latency_ns - known.values.get(process).copied().unwrap_or(0.0);
         let between = Part { values: (0..processes).map(rest).collect() };
         let overlap = mean(&in_nodes.values).map(|all| all / latency_ns).filter(|share| *share > OVERLAPPING);
         Some(CellTime {
@@ -150,10 +162,20 @@ impl<'a> CellTime<'a> {
             executions,
             overlap,
             nodes,
+            waits,
             between,
             latency,
         })
     }
+}
+
+/// While the device had nothing to do in the plain processes: their time by its clock less that of nodes, which recording does
+/// not change. Without that clock, what is between the first kernel and the last.
+fn waits(profile: &CellProfile, in_nodes: &[f64], scale: &[f64]) -> Part {
+    let of_process = |((device, in_nodes), scale): ((&DeviceProfile, &f64), &f64)| {
+        (device.plain_ns.unwrap_or(device.span_ns) - in_nodes).max(0.0) * scale
+    };
+    Part { values: profile.device.iter().zip(in_nodes).zip(scale).map(of_process).collect() }
 }
 
 /// Two cells that are compared.

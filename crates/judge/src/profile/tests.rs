@@ -14,7 +14,13 @@ fn node(path: &str, operator: &str, self_ns: &[Option<f64>]) -> ProfiledNode {
         provider: "CPUExecutionProvider".to_owned(),
         ..Node::default()
     };
-    ProfiledNode { node, executions: 1.0, self_ns: self_ns.to_vec(), total_us: vec![0.0; self_ns.len()] }
+    ProfiledNode {
+        node,
+        executions: 1.0,
+        self_ns: self_ns.to_vec(),
+        total_us: vec![0.0; self_ns.len()],
+        on_device: Vec::new(),
+    }
 }
 
 /// A cell of this plain time, whose profiler costs so much inside each node and between two.
@@ -264,4 +270,32 @@ fn a_difference_is_as_uncertain_as_the_latencies() {
     let candidate = CellTime::of(&candidate, Some(wide(20_000.0))).expect("a profile");
     let found = explained(&baseline, &candidate).expect("a row").rows[0].difference;
     assert!((found.estimate(0.95).interval.expect("an interval").half_width() - 7_211.0).abs() < 20.0, "{found:?}");
+}
+
+/// A profiler of the device slows the host: what waits are is known from the plain processes.
+#[test]
+fn nodes_waits_and_the_rest_add_up_on_a_device() {
+    let on_gpu = |cell: u32, conv: f64, device_ns: f64| {
+        let mut profile = profile(cell, 1_000_000.0, &[("Conv", conv), ("Relu", 100_000.0)], 0.0, 40_000.0);
+        profile.plain_ns = vec![1_000_000.0; 5];
+        for node in &mut profile.nodes {
+            node.self_ns = vec![node.self_ns[0]; 5];
+        }
+        let plain_ns = Some(device_ns);
+        let device =
+            DeviceProfile { plain_ns, profiled_ns: None, busy_ns: 500_000.0, span_ns: 900_000.0, clock_error_ns: 0 };
+        profile.device = vec![device; 5];
+        profile
+    };
+    let (before, after) = (on_gpu(0, 400_000.0, 900_000.0), on_gpu(1, 150_000.0, 800_000.0));
+    let time = CellTime::of(&before, Some(estimate(2_000_000.0))).expect("a profile");
+    let waits = time.waits.as_ref().expect("they are known").estimate().value;
+    assert_eq!((time.cost_ns, value(&time, "Conv"), value(&time, "Relu")), (0.0, 800_000.0, 200_000.0));
+    assert!((waits - 800_000.0).abs() < 1.0 && (time.between.estimate().value - 200_000.0).abs() < 1.0);
+    let faster = CellTime::of(&after, Some(estimate(1_000_000.0))).expect("a profile");
+    let ids = [0, 1].map(|_| plan::CellId::default());
+    let explained = explain(&time, &faster, ids).expect("it is known");
+    let parts: f64 = explained.rows.iter().map(|row| row.difference.value).sum();
+    assert!((parts + explained.between.value + 1_000_000.0).abs() < 1.0, "{explained:?}");
+    assert!(explained.rows.iter().any(|row| row.name() == WAITS && (row.difference.value + 250_000.0).abs() < 1.0));
 }

@@ -6,11 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{
-    CellTime, DROWNED, Explanation, Memory, OTHER_OPERATORS, Operator, OperatorDifference, Part, explain, group, macs,
-    memory, operators,
+    CellTime, DROWNED, Explanation, Memory, OTHER_OPERATORS, Operator, OperatorDifference, Part, WAITS, explain, group,
+    macs, memory, operators,
 };
 use crate::stored::{Estimated, rounded};
 use plan::{Cell, Plan};
+use record::profiled::{CellProfile, ProfiledNode};
 use record::{Manifest, Stream};
 use statistics::moments::mean;
 
@@ -48,6 +49,18 @@ pub struct Profile {
     /// By operator, the longest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<OperatorTime>,
+    /// While the device had nothing to do, in nanoseconds of an inference; absent where its kernels were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Estimated>,
+    /// The nodes that the device waits longest after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_after: Vec<String>,
+    /// The longest kernels of a device where they were recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelShown>,
+    /// Why they were not, where they were to be; a fragment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_kernels: Option<String>,
     /// What is in no node, in nanoseconds of an inference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<Estimated>,
@@ -94,6 +107,22 @@ pub struct OperatorTime {
     pub output_bytes: u64,
 }
 
+impl OperatorTime {
+    /// The row of a device's waits.
+    pub fn waits(time: Estimated) -> Self {
+        OperatorTime {
+            operator: Some(WAITS.to_owned()),
+            provider: None,
+            nodes: 0,
+            executions: None,
+            time: Some(time),
+            macs: None,
+            roofline_share: None,
+            output_bytes: 0,
+        }
+    }
+}
+
 /// One node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeShown {
@@ -111,6 +140,19 @@ pub struct NodeShown {
     /// Multiply-accumulates of an inference; absent where unknown, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub macs: Option<u64>,
+}
+
+/// A kernel or a copy, in all nodes together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelShown {
+    /// As the device's library calls it.
+    pub name: String,
+    /// The operators that it belongs to.
+    pub operators: Vec<String>,
+    /// How often it runs in an inference.
+    pub executions: f64,
+    /// Its time in an inference, in nanoseconds: the mean over processes.
+    pub time_ns: f64,
 }
 
 /// What the machine can do at most for a cell (method 5.6).
@@ -150,6 +192,10 @@ impl Profile {
             overlap: time.overlap.map(rounded),
             handed_over: time.nodes.iter().filter(|part| part.is_none()).count() as u64,
             operators: rows,
+            waits: time.waits.as_ref().map(|waits| Estimated::of(time.estimate(waits))),
+            waits_after: waits_after(profile),
+            kernels: longest_kernels(profile),
+            no_kernels: profile.no_kernels.clone(),
             between: Some(Estimated::of(time.estimate(&time.between))),
             nodes: longest_nodes(time),
             all_nodes: profile.nodes.len() as u64,
@@ -184,6 +230,46 @@ fn remaining(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
         macs: rows.iter().map(|row| row.macs).sum::<Option<u64>>().filter(|macs| *macs > 0),
         output_bytes: rows.iter().map(|row| row.output_bytes).sum(),
     })
+}
+
+/// The nodes after which the device waits longest, of those that hold most of it.
+fn waits_after(profile: &CellProfile) -> Vec<String> {
+    const MOST: usize = 3;
+    const LEAST: f64 = 0.1;
+    let waits = |node: &ProfiledNode| node.on_device.iter().map(|there| there.waits_ns).sum::<f64>();
+    let mut nodes: Vec<(f64, &str)> = profile.nodes.iter().map(|node| (waits(node), node.node.path.as_str())).collect();
+    let all: f64 = nodes.iter().map(|(waits, _)| waits).sum();
+    nodes.retain(|(waits, _)| *waits > LEAST * all);
+    nodes.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    nodes.into_iter().take(MOST).map(|(_, path)| path.to_owned()).collect()
+}
+
+fn longest_kernels(profile: &CellProfile) -> Vec<KernelShown> {
+    const MOST: usize = 10;
+    let processes = profile.processes.len().max(1) as f64;
+    let mut kernels: BTreeMap<&str, KernelShown> = BTreeMap::new();
+    for node in &profile.nodes {
+        for kernel in node.on_device.iter().flat_map(|there| &there.kernels) {
+            let shown = kernels.entry(&kernel.name).or_insert_with(|| KernelShown {
+                name: kernel.name.clone(),
+                operators: Vec::new(),
+                executions: 0.0,
+                time_ns: 0.0,
+            });
+            shown.executions += kernel.executions / processes;
+            shown.time_ns += kernel.ns / processes;
+            if !shown.operators.contains(&node.node.operator) {
+                shown.operators.push(node.node.operator.clone());
+            }
+        }
+    }
+    let mut kernels: Vec<KernelShown> = kernels.into_values().collect();
+    kernels.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
+    kernels.truncate(MOST);
+    for kernel in &mut kernels {
+        (kernel.executions, kernel.time_ns) = (rounded(kernel.executions), rounded(kernel.time_ns));
+    }
+    kernels
 }
 
 fn longest_nodes(time: &CellTime<'_>) -> Vec<NodeShown> {

@@ -33,17 +33,19 @@ const fn wheel(
 
 const SINCE_2_12: &[&str] = &["manylinux2010", "manylinux_2_12"];
 const SINCE_2_17: &[&str] = &["manylinux2014", "manylinux_2_17"];
+const SINCE_2_25: &[&str] = &["manylinux_2_25"];
 const SINCE_2_27: &[&str] = &["manylinux_2_27"];
 
-/// What ONNX Runtime 1.31 for CUDA is linked with, and what that is.
+/// What ONNX Runtime 1.31 for CUDA is linked with, what that is, and CUPTI for profiles.
 #[rustfmt::skip]
-pub(super) const WHEELS: [Wheel<'static>; 7] = [
+pub(super) const WHEELS: [Wheel<'static>; 8] = [
     wheel(part("nvidia-cuda-runtime", "libcudart.so.13"), "13.0.96", SINCE_2_17, "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"),
     wheel(part("nvidia-cuda-nvrtc", "libnvrtc.so.13"), "13.0.88", SINCE_2_12, "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575"),
     wheel(part("nvidia-nvjitlink", "libnvJitLink.so.13"), "13.0.88", SINCE_2_12, "13a74f429e23b921c1109976abefacc69835f2f433ebd323d3946e11d804e47b"),
     wheel(part("nvidia-cublas", "libcublas.so.13"), "13.0.2.14", SINCE_2_27, "0cf238ffdbe46c00cb9aa98e7bca745c223a5ca5a53e686ac8b3e5a08fe80d6c"),
     wheel(part("nvidia-cufft", "libcufft.so.12"), "12.0.0.61", SINCE_2_17, "6c44f692dce8fd5ffd3e3df134b6cdb9c2f72d99cf40b62c32dde45eea9ddad3"),
     wheel(part("nvidia-curand", "libcurand.so.10"), "10.4.0.35", SINCE_2_27, "1aee33a5da6e1db083fe2b90082def8915f30f3248d5896bcec36a579d941bfc"),
+    wheel(part("nvidia-cuda-cupti", "libcupti.so.13"), "13.0.85", SINCE_2_25, "4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8"),
     wheel(CUDNN, "9.28.1.4", SINCE_2_27, "a54f205b1db1f2895d99f398754db1369816f0569dd459731f925635cf7b65ec"),
 ];
 

@@ -28,7 +28,9 @@ pub(super) fn sections_of(reader: &Reader<'_>, cell: &Cell, profile: &Profile) -
     let memory = profile.memory.as_ref();
     let memory =
         memory.map(|it| Section::new(PART, &id("memory", cell), &format!("{name}, memory"), memory_table(cell, it)));
-    [Some(by_operator), Some(by_node).filter(|_| !profile.nodes.is_empty()), memory].into_iter().flatten()
+    let by_kernel = Section::new(PART, &id("kernels", cell), &format!("{name}, longest kernels"), kernels(profile));
+    let by_kernel = Some(by_kernel).filter(|_| !profile.kernels.is_empty());
+    [Some(by_operator), Some(by_node).filter(|_| !profile.nodes.is_empty()), by_kernel, memory].into_iter().flatten()
 }
 
 fn id(what: &str, cell: &Cell) -> String {
@@ -77,10 +79,12 @@ pub(super) fn inference(cell: &Cell) -> Option<Estimated> {
 /// The nodes of a cell by operator, then the time outside them.
 fn operators(cell: &Cell, profile: &Profile) -> Table {
     let between = profile.between.as_ref().filter(|_| profile.has_times());
-    let column = column_of(profile.operators.iter().filter_map(|row| row.time.as_ref()).chain(between));
+    let waits = profile.waits.map(OperatorTime::waits);
+    let rows: Vec<&OperatorTime> = profile.operators.iter().chain(&waits).collect();
+    let column = column_of(rows.iter().filter_map(|row| row.time.as_ref()).chain(between));
     let latency = inference(cell).map(|it| it.value);
     // The last row is of no operator.
-    let rows: Vec<Option<&OperatorTime>> = profile.operators.iter().map(Some).chain(between.map(|_| None)).collect();
+    let rows: Vec<Option<&OperatorTime>> = rows.into_iter().map(Some).chain(between.map(|_| None)).collect();
     let time_of = |row: Option<&'_ OperatorTime>| row.map_or(between, |row| row.time.as_ref()).map(|time| time.value);
     // Nodes shorter than what the profiler adds have shares, and no times.
     let tells_times = profile.has_times() && !profile.is_drowned();
@@ -134,8 +138,13 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
 
 /// The time of each operator after those above it, then that outside them.
 fn bars(profile: &Profile) -> Option<Bars> {
-    let times: Vec<_> =
-        profile.operators.iter().map(|row| row.time.as_ref()).chain([profile.between.as_ref()]).collect();
+    let times: Vec<_> = profile
+        .operators
+        .iter()
+        .map(|row| row.time.as_ref())
+        .chain(profile.waits.as_ref().map(Some))
+        .chain([profile.between.as_ref()])
+        .collect();
     let longest = times.iter().flatten().map(|time| time.value).fold(0.0, f64::max);
     let unit = scale(Unit::Nanoseconds, [longest]);
     let length = |time: Option<&Estimated>| time.map_or(0.0, |time| time.value.max(0.0)) / unit.factor;
@@ -163,7 +172,17 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
         return vec![capitalized(&why) + "."];
     }
     let mut notes = Vec::new();
-    if let Some(slowdown) = &profile.slowdown {
+    if let Some(slowdown) = profile.slowdown.as_ref().filter(|_| profile.waits.is_some()) {
+        notes.push(format!(
+            "{} of processes, with CUPTI and without, each of {} or more inferences. Times of nodes are those of their kernels on the device. CUPTI makes an inference {} times as long, in which the device waits: its waits are those of the processes without it.",
+            count(profile.processes.into(), "pair"),
+            profile.inferences,
+            format::ratio(slowdown.value, estimate(slowdown).interval).replacen('x', "", 1),
+        ));
+        if !profile.waits_after.is_empty() {
+            notes.push(format!("It waits longest after {}.", profile.waits_after.join(", ")));
+        }
+    } else if let Some(slowdown) = &profile.slowdown {
         let interval = estimate(slowdown).interval;
         notes.push(format!(
             "{} of processes, with the profiler and without, each of {} or more inferences. The profiler makes an inference {} times as long; {} were taken off each of {} of a node.",
@@ -199,11 +218,12 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
     );
     if profile.handed_over > 0 {
         notes.push(format!(
-            "{} of {} run on a device whose times this build of the runtime does not report: they are in `{}`.",
+            "{} of {} run on a device whose times are not known: they are in `{}`.",
             profile.handed_over,
             count(profile.all_nodes, "node"),
             rest_of(&[profile])
         ));
+        notes.extend(profile.no_kernels.as_ref().map(|why| format!("No kernels were recorded: {why}.")));
     }
     notes.extend(profile.problem.as_ref().map(|problem| format!("Not every process was profiled: {problem}.")));
     notes
@@ -233,6 +253,29 @@ fn nodes(cell: &Cell, profile: &Profile) -> Table {
     let more = profile.all_nodes.saturating_sub(profile.nodes.len() as u64);
     let notes = (more > 0).then(|| format!("{} more; `profile.parquet` in the record has all.", count(more, "node")));
     table.table(notes.into_iter().collect())
+}
+
+/// The longest kernels of a cell, in all nodes together.
+fn kernels(profile: &Profile) -> Table {
+    let longest = profile.kernels.first().map_or(0.0, |kernel| kernel.time_ns);
+    let unit = scale(Unit::Nanoseconds, [longest]);
+    let mut table = Columns::of(&profile.kernels);
+    table.add(TableColumn::text("kernel").meaning("as CUPTI names it"), |kernel| TableCell::text(&kernel.name));
+    table.add(TableColumn::text("operators"), |kernel| TableCell::text(kernel.operators.join(", ")));
+    table.add(TableColumn::number("executions").meaning("in an inference"), |kernel| {
+        TableCell::number(
+            format::fixed(kernel.executions, i32::from(kernel.executions.fract() != 0.0)),
+            kernel.executions,
+        )
+    });
+    table.add(
+        TableColumn::number(format!("time, {}", unit.unit)).meaning("in an inference, mean over processes"),
+        |kernel| {
+            let time = kernel.time_ns / unit.factor;
+            TableCell::number(format::fixed(time, format::significant_decimals(longest / unit.factor, 3).max(0)), time)
+        },
+    );
+    table.table(Vec::new())
 }
 
 /// What the memory of a cell is made of.

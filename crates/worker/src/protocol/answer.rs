@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::CommandName;
-use crate::backend::trace::{Arena, NodeTime, Resident};
+use crate::backend::trace::{Arena, DeviceTime, NodeTime, Resident};
 use crate::backend::{Failure, Phase, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
@@ -98,6 +98,11 @@ pub enum Answer {
         /// The nodes, in the order in which they first ran.
         nodes: Vec<NodeTime>,
     },
+    /// What the device did in an inference of a profile, or why that is not known.
+    Device {
+        /// Its time.
+        time: DeviceTime,
+    },
     /// The step failed; the worker ends.
     Failed {
         /// Kind and message.
@@ -142,6 +147,7 @@ impl Answer {
             Answer::Ranges { .. } => "ranges",
             Answer::Memory { .. } => "memory",
             Answer::Nodes { .. } => "nodes",
+            Answer::Device { .. } => "device",
             Answer::Failed { .. } => "failed",
             Answer::Done { .. } => "done",
         }

@@ -11,7 +11,7 @@ pub(crate) use request::MockRequest;
 
 use std::path::Path;
 
-use super::trace::{Node, Trace, TracedNode};
+use super::trace::{DeviceTrace, Node, Trace, TracedKernel, TracedNode, TracedOnDevice};
 use super::{Backend, Caller, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
 use base::machine::clock::{AnyClock, Clock, ScriptedClock};
 use base::machine::probe::Usage;
@@ -151,6 +151,18 @@ fn verb(step: MockStep) -> &'static str {
     }
 }
 
+/// A node that runs one kernel, and is waited after for half as long.
+fn on_device_of(inferences: &[u64], share: f64) -> TracedOnDevice {
+    let us = |factor: f64| inferences.iter().map(|nanos| *nanos as f64 * share * factor / 1e3).collect::<Vec<f64>>();
+    let kernel = TracedKernel { name: "scripted".to_owned(), executions: inferences.len() as u64, us: us(1.0) };
+    TracedOnDevice { launch_us: 1.0, waits_us: us(0.5), kernels: vec![kernel] }
+}
+
+fn device_of(inferences: &[u64], share: f64) -> DeviceTrace {
+    let us = |factor: f64| inferences.iter().map(|nanos| *nanos as f64 * share * factor / 1e3).collect::<Vec<f64>>();
+    DeviceTrace { busy_us: us(0.8), span_us: us(1.0), clock_error_ns: 100 }
+}
+
 impl Backend for MockBackend {
     fn clock(&self) -> AnyClock {
         AnyClock::Scripted(self.clock.clone())
@@ -254,6 +266,8 @@ impl Backend for MockBackend {
     fn trace(&mut self, inferences: usize, _keep: Option<&Path>) -> Result<Trace, Failure> {
         let all = self.inferences.take().unwrap_or_default();
         let last = &all[all.len().saturating_sub(inferences)..];
+        let on_device = self.request.on_device;
+        let (device, cost) = on_device.map_or((1.0, PROFILER_NS as f64), |share| (share, 0.0));
         let node = |(operator, share): (String, f64)| TracedNode {
             node: Node {
                 path: format!("{}_0", operator.to_lowercase()),
@@ -262,10 +276,15 @@ impl Backend for MockBackend {
                 ..Node::default()
             },
             executions: last.len() as u64,
-            self_us: last.iter().map(|nanos| (*nanos as f64 * share + PROFILER_NS as f64) / 1e3).collect(),
+            self_us: last.iter().map(|nanos| (*nanos as f64 * share * device + cost) / 1e3).collect(),
             is_launch: false,
+            on_device: on_device.map(|_| on_device_of(last, share * device)),
         };
-        Ok(Trace { nodes: self.operators().into_iter().map(node).collect(), arena: None })
+        Ok(Trace {
+            nodes: self.operators().into_iter().map(node).collect(),
+            arena: None,
+            device: on_device.map(|share| Ok(device_of(last, share))),
+        })
     }
 
     /// Of inferences under way together only the device's part takes time.

@@ -24,7 +24,7 @@ pub(super) fn shares(folder: &Path, inference: Duration) -> Result<TimeShares, F
         // Each run has a clock of its own.
         let mut events = Events::default();
         events.read(file).map_err(unreadable)?;
-        for traced in events.all().map_err(unreadable)?.nodes.iter().filter(|traced| !traced.is_launch) {
+        for traced in events.all().map_err(unreadable)?.0.nodes.iter().filter(|traced| !traced.is_launch) {
             let is_copy = COPIES.contains(&traced.node.operator.as_str());
             *if is_copy { &mut copies } else { &mut cpu } += traced.self_us.iter().sum::<f64>();
         }

@@ -3,6 +3,7 @@
 
 mod another;
 mod decode;
+mod profiled;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,12 +26,10 @@ use super::failures::{provider_failure, run_failure, strip, take_status, without
 use super::generation::Generation;
 use super::host_call::{HostCall, Taker};
 use super::placement::{Assigned, library_version, refuse_fallback};
-use super::profile;
 use super::provider::{register, register_plugin};
 use super::replay::{self, Outputs, Replay};
 use super::stream::{Stream, timed};
 use super::tensors::{arrays_of, bytes_of, copy_in, copy_out, input_pool};
-use super::trace;
 use crate::backend::failure::classify;
 use crate::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::backend::trace::Trace;
@@ -40,7 +39,7 @@ use crate::backend::{
 };
 use experiment::{Boundary, CacheKind, Execution, GraphOptimization};
 use files::array::Array;
-use files::scratch::Scratch;
+use profiled::Profiler;
 use reading::plain_file;
 use statistics::quantile::median;
 
@@ -72,8 +71,7 @@ pub struct OnnxRuntime {
     replay: Replay,
     selected: usize,
     input_pool_bytes: u64,
-    /// Where the session writes its trace, if it has the profiler on.
-    traces: Option<Scratch>,
+    profiler: Profiler,
 }
 
 impl OnnxRuntime {
@@ -96,6 +94,7 @@ impl OnnxRuntime {
         if let Some(plugin) = &settings.plugin {
             register_plugin(&environment, &settings.device, plugin)?;
         }
+        let profiler = Profiler::of(request, settings)?;
         // What is copied to the host after every call is timed there.
         let is_copied = request.decode.as_ref().is_some_and(|decode| decode.cache == CacheKind::Copied);
         let stream = if is_copied { None } else { open_stream(settings)? };
@@ -123,7 +122,7 @@ impl OnnxRuntime {
             replay: Replay::NotAsked,
             selected: 0,
             input_pool_bytes,
-            traces: request.profiled.then(Scratch::new).transpose().map_err(no_folder)?,
+            profiler,
         })
     }
 
@@ -131,6 +130,15 @@ impl OnnxRuntime {
     #[doc(hidden)]
     pub fn environment(&self) -> &ort::environment::Environment {
         &self.environment
+    }
+
+    /// Drops the session and what belongs to it.
+    fn unload(&mut self) {
+        (self.host_call, self.caches, self.generation) = (None, None, None);
+        self.bindings.clear();
+        self.outputs.clear();
+        self.options.clear();
+        self.session = None;
     }
 
     fn session(&self) -> Result<&Session, Failure> {
@@ -190,9 +198,8 @@ impl Backend for OnnxRuntime {
         if let Some(library) = &self.settings.custom_ops {
             builder = builder.with_operator_library(library).map_err(|error| provider_failure(strip(error)))?;
         }
-        if let Some(folder) = &self.traces {
-            builder =
-                builder.with_profiling(folder.path().join("trace")).map_err(|error| provider_failure(strip(error)))?;
+        if let Some(folder) = self.profiler.folder() {
+            builder = builder.with_profiling(folder.join("trace")).map_err(|error| provider_failure(strip(error)))?;
         }
         let session = builder.commit_from_file(&self.model).map_err(|error| {
             let message = error.to_string();
@@ -296,6 +303,9 @@ impl Backend for OnnxRuntime {
         if let Some(generation) = &mut self.generation {
             generation.tokens.count(phase == Phase::Measure);
         }
+        if phase == Phase::Measure {
+            self.profiler.start()?;
+        }
         if phase != Phase::Warm || self.replay != Replay::Recorded {
             return Ok(());
         }
@@ -353,6 +363,7 @@ impl Backend for OnnxRuntime {
     }
 
     fn device_ns(&mut self) -> Result<Option<u64>, Failure> {
+        self.profiler.mark();
         self.stream.as_ref().map(|stream| stream.elapsed_ns()).transpose()
     }
 
@@ -465,25 +476,11 @@ impl Backend for OnnxRuntime {
     }
 
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {
-        let folder = Scratch::new().map_err(no_folder)?;
-        let mut options = self.replay.without().options(self.selected)?;
-        options.enable_profiling(folder.path().join("run")).map_err(|error| run_failure(&error))?;
-        let plain = match self.options.get_mut(self.selected) {
-            Some(plain) => std::mem::replace(plain, options),
-            None => return Err(Failure::new(FailureKind::Internal, "the model is not bound")),
-        };
-        let started = Instant::now();
-        let outcome = self.iterate(iterations);
-        let inference = started.elapsed() / iterations.max(1);
-        self.options[self.selected] = plain;
-        outcome.and_then(|()| profile::shares(folder.path(), inference)).map(Some)
+        profiled::shares(self, iterations).map(Some)
     }
 
     fn trace(&mut self, inferences: usize, keep: Option<&Path>) -> Result<Trace, Failure> {
-        let session = self.session.as_mut().filter(|_| self.traces.is_some()).and_then(Arc::get_mut);
-        let session = session.ok_or_else(|| Failure::new(FailureKind::Internal, "the profiler is not on"))?;
-        let file = session.end_profiling().map_err(|error| run_failure(&error))?;
-        trace::read(Path::new(&file), inferences, keep)
+        profiled::traced(self, inferences, keep)
     }
 }
 

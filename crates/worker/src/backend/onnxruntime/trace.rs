@@ -23,6 +23,7 @@ use serde_json::Value;
 use serde_json::error::Category;
 
 use super::placement::CPU;
+use super::spans::{Span, Spans};
 use crate::backend::trace::{Arena, Node, Trace, TracedNode};
 use crate::backend::{Failure, FailureKind};
 use files::json_array;
@@ -43,20 +44,33 @@ pub(super) const COPIES: [&str; 2] = ["MemcpyToHost", "MemcpyFromHost"];
 ///
 /// A file that cannot be read, and a trace that cannot be used.
 pub fn read(file: &Path, inferences: usize, keep: Option<&Path>) -> Result<Trace, Failure> {
-    let failed =
-        |error: &dyn fmt::Display| Failure::new(FailureKind::Internal, format!("the profiler's trace: {error}"));
     let mut events = Events::default();
     let opened = plain_file::open(file).map_err(|error| failed(&error))?;
     events.read(opened).map_err(|error| failed(&error))?;
     let warmup = events.warmup(inferences);
     let trace = events.last(inferences).map_err(|error| failed(&error))?;
     // What is known does not depend on the copy.
-    let _not_kept = keep.map(|keep| copy(file, &warmup, keep));
+    let _not_kept = keep.map(|keep| copy(file, &warmup, &[], keep));
     Ok(trace)
 }
 
-/// Writes a trace without its warm-up, which would be most of it, compressed.
-fn copy(file: &Path, warmup: &Range<i64>, to: &Path) -> io::Result<()> {
+/// A whole trace, and when each node ran.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(super) fn read_all(file: &Path) -> Result<(Trace, Spans), Failure> {
+    let mut events = Events::default();
+    let opened = plain_file::open(file).map_err(|error| failed(&error))?;
+    events.read(opened).and_then(|()| events.all()).map_err(|error| failed(&error))
+}
+
+fn failed(error: &dyn fmt::Display) -> Failure {
+    Failure::new(FailureKind::Internal, format!("the profiler's trace: {error}"))
+}
+
+/// Writes a trace without its warm-up, which would be most of it, and with further events, compressed.
+pub(super) fn copy(file: &Path, warmup: &Range<i64>, more: &[Value], to: &Path) -> io::Result<()> {
     let mut file = plain_file::open(file)?;
     plain_file::replace(to, |to| {
         let mut to = BufWriter::new(zstd::Encoder::new(to, zstd::DEFAULT_COMPRESSION_LEVEL)?);
@@ -70,6 +84,11 @@ fn copy(file: &Path, warmup: &Range<i64>, to: &Path) -> io::Result<()> {
             }
         })?;
         written?;
+        for event in more {
+            to.write_all(separator.as_bytes())?;
+            serde_json::to_writer(&mut to, event)?;
+            separator = ",\n";
+        }
         to.write_all(b"\n]\n")?;
         to.into_inner()?.finish().map(drop)
     })
@@ -276,14 +295,14 @@ impl Events {
         start(1)..start(runs.len().saturating_sub(inferences))
     }
 
-    /// What ran in all inferences.
+    /// What ran in all inferences, and when each node did.
     ///
     /// # Errors
     ///
     /// As [`Events::last`].
-    pub(super) fn all(self) -> Result<Trace, TraceError> {
+    pub(super) fn all(self) -> Result<(Trace, Spans), TraceError> {
         let inferences = self.runs().len();
-        self.last(inferences)
+        self.found(inferences)
     }
 
     /// What ran in the last `inferences`.
@@ -292,6 +311,10 @@ impl Events {
     ///
     /// Events that the profiler dropped, fewer inferences, and no node in them.
     pub(super) fn last(self, inferences: usize) -> Result<Trace, TraceError> {
+        self.found(inferences).map(|(trace, _)| trace)
+    }
+
+    fn found(self, inferences: usize) -> Result<(Trace, Spans), TraceError> {
         if self.were_dropped {
             return Err(TraceError::Dropped);
         }
@@ -311,7 +334,13 @@ impl Events {
             }
         }
         events.sort_unstable_by_key(Event::order);
-        let mut found = Found { facts: &facts, inferences, node_indices: HashMap::new(), nodes: Vec::new() };
+        let mut found = Found {
+            facts: &facts,
+            inferences,
+            node_indices: HashMap::new(),
+            nodes: Vec::new(),
+            spans: Spans::default(),
+        };
         for (position, run) in runs.iter().enumerate().filter(|(position, _)| *position == 0 || *position >= first) {
             // What it ends with may start a microsecond after its computed end.
             let end = run.end.saturating_add(2).min(runs.get(position + 1).map_or(i64::MAX, |next| next.start));
@@ -322,7 +351,8 @@ impl Events {
         found.put_kernels(&runs[first..], &events, &parents);
         found.nodes.retain(|traced| traced.executions > 0);
         let arena = arena.map(|(_, arena)| arena);
-        if found.nodes.is_empty() { Err(TraceError::NoNodes) } else { Ok(Trace { nodes: found.nodes, arena }) }
+        let trace = Trace { nodes: found.nodes, arena, device: None };
+        if trace.nodes.is_empty() { Err(TraceError::NoNodes) } else { Ok((trace, found.spans)) }
     }
 }
 
@@ -333,12 +363,15 @@ struct Found<'a> {
     /// The index of each node in `nodes`, by the index of the node around it and by its identity.
     node_indices: HashMap<(Option<usize>, Identity<'a>), usize>,
     nodes: Vec<TracedNode>,
+    spans: Spans,
 }
 
 /// A node that is running.
 struct Open {
     index: usize,
     end: i64,
+    /// Of the inferences that count.
+    span: Option<usize>,
 }
 
 impl<'a> Found<'a> {
@@ -351,9 +384,13 @@ impl<'a> Found<'a> {
             while open.last().is_some_and(|outer| outer.end <= event.start) {
                 open.pop();
             }
-            let outer = open.last().map(|outer| outer.index);
+            let (outer, outer_span) = open.last().map(|outer| (outer.index, outer.span)).unzip();
             let index = self.index_of(outer, facts, live_bytes);
-            open.push(Open { index, end: event.end });
+            let span = inference.map(|_| {
+                let span = Span { start: event.start, end: event.end, node: index, outer: outer_span.flatten() };
+                self.spans.push(event.thread, span)
+            });
+            open.push(Open { index, end: event.end, span });
             let Some(inference) = inference else { continue };
             let microseconds = event.microseconds();
             self.nodes[index].executions += 1;
@@ -375,7 +412,7 @@ impl<'a> Found<'a> {
                 node.path = format!("{}/{}", self.nodes[outer].node.path, node.path);
             }
             let self_us = vec![0.0; self.inferences];
-            self.nodes.push(TracedNode { node, executions: 0, self_us, is_launch: facts.is_launch() });
+            self.nodes.push(TracedNode { node, executions: 0, self_us, is_launch: facts.is_launch(), on_device: None });
             self.nodes.len() - 1
         })
     }

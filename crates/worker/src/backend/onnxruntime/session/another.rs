@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::OnnxRuntime;
+use super::profiled::Profiler;
 use crate::backend::onnxruntime::cuda::open_stream;
 use crate::backend::onnxruntime::replay::Replay;
 use crate::backend::onnxruntime::tensors::input_pool;
@@ -53,7 +54,7 @@ pub(super) fn another(first: &OnnxRuntime, shares_session: bool) -> Result<Calle
         replay: Replay::NotAsked,
         selected: 0,
         input_pool_bytes,
-        traces: None,
+        profiler: Profiler::None,
     };
     if another.session.is_none() {
         another.load()?;

@@ -6,11 +6,13 @@
 
 mod cost;
 mod explain;
+mod kernels;
 mod memory;
 mod nodes;
 mod operators;
 
 pub use explain::{Explanation, OperatorDifference, explain};
+pub(crate) use kernels::uses_tensor_cores;
 pub use memory::{Arena, Memory, memory};
 pub use nodes::NodeDifference;
 pub use operators::{Operator, group, macs, operators};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::{
     CellTime, DROWNED, Explanation, Memory, OTHER_OPERATORS, Operator, OperatorDifference, Part, WAITS, explain, group,
-    macs, memory, operators,
+    macs, memory, operators, uses_tensor_cores,
 };
 use crate::stored::{Estimated, rounded};
 use plan::{Cell, Plan};
@@ -147,6 +147,8 @@ pub struct NodeShown {
 pub struct KernelShown {
     /// As the device's library calls it.
     pub name: String,
+    /// Whether it multiplies on tensor cores, as far as its name says.
+    pub tensor_cores: bool,
     /// The operators that it belongs to.
     pub operators: Vec<String>,
     /// How often it runs in an inference.
@@ -252,6 +254,7 @@ fn longest_kernels(profile: &CellProfile) -> Vec<KernelShown> {
         for kernel in node.on_device.iter().flat_map(|there| &there.kernels) {
             let shown = kernels.entry(&kernel.name).or_insert_with(|| KernelShown {
                 name: kernel.name.clone(),
+                tensor_cores: uses_tensor_cores(&kernel.name),
                 operators: Vec::new(),
                 executions: 0.0,
                 time_ns: 0.0,

@@ -255,12 +255,25 @@ fn nodes(cell: &Cell, profile: &Profile) -> Table {
     table.table(notes.into_iter().collect())
 }
 
+/// A kernel's name without arguments of its template, where they make it long, but for CUTLASS's, which are the name.
+fn short_name(name: &str) -> String {
+    const MOST: usize = 80;
+    let template = name.find('<').filter(|_| name.len() > MOST && !name.starts_with("cutlass"));
+    let name = template.map_or(name, |at| &name[..at]);
+    if name.chars().count() > MOST { name.chars().take(MOST).collect::<String>() + "..." } else { name.to_owned() }
+}
+
 /// The longest kernels of a cell, in all nodes together.
 fn kernels(profile: &Profile) -> Table {
     let longest = profile.kernels.first().map_or(0.0, |kernel| kernel.time_ns);
     let unit = scale(Unit::Nanoseconds, [longest]);
     let mut table = Columns::of(&profile.kernels);
-    table.add(TableColumn::text("kernel").meaning("as CUPTI names it"), |kernel| TableCell::text(&kernel.name));
+    table.add(TableColumn::text("kernel").meaning("as CUPTI names it"), |kernel| {
+        TableCell::text(short_name(&kernel.name))
+    });
+    table.add(TableColumn::text("tensor cores").meaning("by its name"), |kernel| {
+        TableCell::text(if kernel.tensor_cores { "yes" } else { "" })
+    });
     table.add(TableColumn::text("operators"), |kernel| TableCell::text(kernel.operators.join(", ")));
     table.add(TableColumn::number("executions").meaning("in an inference"), |kernel| {
         TableCell::number(

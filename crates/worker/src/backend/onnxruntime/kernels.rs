@@ -8,6 +8,7 @@ mod viewer;
 
 use std::collections::{BTreeMap, HashMap};
 
+use cpp_demangle::{DemangleOptions, Symbol};
 use serde_json::Value;
 
 use super::placement::CPU;
@@ -72,7 +73,7 @@ impl Recorded {
             return *index;
         }
         let index = self.names.len() as u32;
-        self.names.push(name.to_owned());
+        self.names.push(readable(name));
         self.indices.insert(name.to_owned(), index);
         index
     }
@@ -110,6 +111,13 @@ impl Recorded {
             )),
         }
     }
+}
+
+/// `onnxruntime::cuda::softmax<float>` of a name as C++ compilers write it; any other as it is.
+fn readable(name: &str) -> String {
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let symbol = Symbol::new(name).ok();
+    symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok()).unwrap_or_else(|| name.to_owned())
 }
 
 /// The clock of ONNX Runtime's trace on CUPTI's.

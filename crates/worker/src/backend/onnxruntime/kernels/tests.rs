@@ -210,3 +210,17 @@ fn a_viewer_shows_kernels_below_their_nodes() {
     assert_eq!(shown[..3], first);
     assert_eq!(shown.len(), 9);
 }
+
+#[test]
+fn names_are_readable() {
+    let names = [
+        ("_ZN11onnxruntime4cuda7softmaxIfEEvPT_i", "onnxruntime::cuda::softmax<float>"),
+        ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
+        ("[CUDA memset]", "[CUDA memset]"),
+        ("_Zbroken", "_Zbroken"),
+        ("", ""),
+    ];
+    for (name, expected) in names {
+        assert_eq!(readable(name), expected);
+    }
+}

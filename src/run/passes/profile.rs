@@ -256,19 +256,22 @@ fn add(cell: &mut CellProfile, process: u32, plain: Over, profiled: Over) {
         let position = expected.or_else(|| cell.nodes.iter().position(is_next));
         let position = position.unwrap_or_else(|| {
             let (self_ns, total_us) = (vec![time.self_ns.map(|_| 0.0); before], vec![0.0; before]);
-            let on_device = vec![OnDevice::default(); if time.on_device.is_some() { before } else { 0 }];
             cell.nodes.push(ProfiledNode {
                 node: time.node,
                 executions: time.executions,
                 self_ns,
                 total_us,
-                on_device,
+                on_device: Vec::new(),
             });
             cell.nodes.len() - 1
         });
         cell.nodes[position].self_ns.push(time.self_ns);
         cell.nodes[position].total_us.push(time.total_us);
-        cell.nodes[position].on_device.extend(time.on_device);
+        let on_device = &mut cell.nodes[position].on_device;
+        if time.on_device.is_some() || !on_device.is_empty() {
+            on_device.resize_with(before, OnDevice::default);
+            on_device.push(time.on_device.unwrap_or_default());
+        }
     }
     for node in cell.nodes.iter_mut().filter(|node| node.self_ns.len() == before) {
         node.self_ns.push(node.self_ns.first().map_or(Some(0.0), |known| known.map(|_| 0.0)));
@@ -277,7 +280,7 @@ fn add(cell: &mut CellProfile, process: u32, plain: Over, profiled: Over) {
             node.on_device.push(OnDevice::default());
         }
     }
-    // Where one process recorded no kernels, launches and times of the device would be added up.
+    // One process without kernels: its times are launches, which must not be mixed with times of the device.
     if cell.no_kernels.is_some() {
         cell.device.clear();
         for node in cell.nodes.iter_mut().filter(|node| !node.on_device.is_empty()) {
@@ -309,6 +312,40 @@ mod tests {
             device_ns: None,
             device: None,
         }
+    }
+
+    fn recorded(mut over: Over) -> Over {
+        over.device = Some(DeviceTime::Recorded { busy_ns: 5.0, span_ns: 8.0, clock_error_ns: 1 });
+        over.nodes.iter_mut().for_each(|node| node.on_device = Some(OnDevice::default()));
+        over
+    }
+
+    /// A node of the CPU may ask for a copy in one process alone.
+    #[test]
+    fn what_is_on_the_device_in_some_processes_leaves_a_whole_profile() {
+        let mut found = CellProfile::default();
+        let host_alone = |mut over: Over| {
+            over.nodes.iter_mut().for_each(|node| node.on_device = None);
+            over
+        };
+        add(&mut found, 0, over(&[]), host_alone(recorded(over(&[("a", Some(3.0))]))));
+        add(&mut found, 1, over(&[]), recorded(over(&[("a", Some(4.0)), ("b", Some(1.0))])));
+        add(&mut found, 2, over(&[]), host_alone(recorded(over(&[("b", Some(1.0)), ("a", Some(2.0))]))));
+        assert!(found.is_whole(), "{found:?}");
+        assert!(found.nodes.iter().all(|node| node.on_device.len() == 3));
+    }
+
+    #[test]
+    fn one_process_without_kernels_leaves_the_plain_profile() {
+        let mut found = CellProfile::default();
+        add(&mut found, 0, over(&[]), recorded(over(&[("a", Some(3.0))])));
+        let mut without = over(&[("a", None)]);
+        without.device = Some(DeviceTime::Unknown("CUPTI dropped 3 records".to_owned()));
+        add(&mut found, 1, over(&[]), without);
+        add(&mut found, 2, over(&[]), recorded(over(&[("a", Some(3.0))])));
+        assert!(found.is_whole(), "{found:?}");
+        assert_eq!((found.nodes[0].self_ns.as_slice(), found.device.len()), (&[None; 3][..], 0));
+        assert_eq!(found.no_kernels.as_deref(), Some("CUPTI dropped 3 records"));
     }
 
     #[test]

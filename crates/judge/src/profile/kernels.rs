@@ -29,7 +29,7 @@ const ON_TENSOR_CORES: [&str; 22] = [
     "nvjet",
 ];
 
-/// Words of kernels that multiply without them, whatever else is in their names.
+/// Words in the names of kernels that use no tensor cores. These win over the words above.
 const ON_OTHER_CORES: [&str; 3] = ["ffma", "simt", "sgemm"];
 
 /// Whether a kernel multiplies on tensor cores, as far as its name says.

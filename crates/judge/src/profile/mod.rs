@@ -128,7 +128,7 @@ impl<'a> CellTime<'a> {
         let known: Vec<f64> = (0..processes).map(known_in).collect();
         let executions: f64 = profile.nodes.iter().map(|node| node.executions).sum();
         let has_kernels = !profile.device.is_empty();
-        // Recording takes no time of a kernel: it slows the host, for which the device waits.
+        // CUPTI slows the host. That it slows no kernel is assumed: it has not been measured.
         let cost = if has_kernels { Cost::none(profile) } else { Cost::of(profile, &known, executions)? };
         let latency = latency?;
         let latency_ns = latency.value;
@@ -151,7 +151,7 @@ impl<'a> CellTime<'a> {
         };
         let nodes: Vec<Option<Part>> = profile.nodes.iter().zip(&cost.held_ns).map(part).collect();
         let in_nodes = Part::sum(nodes.iter().flatten());
-        let waits = has_kernels.then(|| waits(profile, &known, &scale));
+        let waits = has_kernels.then(|| waits(profile, &scale));
         let known = Part::sum([&in_nodes].into_iter().chain(&waits));
         let rest = |process: usize| latency_ns - known.values.get(process).copied().unwrap_or(0.0);
         let between = Part { values: (0..processes).map(rest).collect() };
@@ -171,13 +171,18 @@ impl<'a> CellTime<'a> {
     }
 }
 
-/// While the device had nothing to do in the plain processes: their time by its clock less that of nodes, which recording does
-/// not change. Without that clock, what is between the first kernel and the last.
-fn waits(profile: &CellProfile, in_nodes: &[f64], scale: &[f64]) -> Part {
-    let of_process = |((device, in_nodes), scale): ((&DeviceProfile, &f64), &f64)| {
-        (device.plain_ns.unwrap_or(device.span_ns) - in_nodes).max(0.0) * scale
+/// Time in which the device of the plain processes had nothing to do, without that of nodes on the CPU: the device's clock less
+/// the time of kernels, which is taken to be the same with CUPTI. Without that clock, from the first kernel to the last.
+fn waits(profile: &CellProfile, scale: &[f64]) -> Part {
+    let on_host = |process: usize| {
+        let nodes = profile.nodes.iter().filter(|node| node.on_device.is_empty());
+        nodes.filter_map(|node| node.self_ns[process]).sum::<f64>()
     };
-    Part { values: profile.device.iter().zip(in_nodes).zip(scale).map(of_process).collect() }
+    let of_process = |(process, (device, scale)): (usize, (&DeviceProfile, &f64))| {
+        let idle = device.plain_ns.unwrap_or(device.span_ns) - device.busy_ns;
+        (idle - on_host(process)).max(0.0) * scale
+    };
+    Part { values: profile.device.iter().zip(scale).enumerate().map(of_process).collect() }
 }
 
 /// Two cells that are compared.

@@ -280,10 +280,10 @@ fn nodes_waits_and_the_rest_add_up_on_a_device() {
         profile.plain_ns = vec![1_000_000.0; 5];
         for node in &mut profile.nodes {
             node.self_ns = vec![node.self_ns[0]; 5];
+            node.on_device = vec![worker::backend::trace::OnDevice::default(); 5];
         }
-        let plain_ns = Some(device_ns);
-        let device =
-            DeviceProfile { plain_ns, profiled_ns: None, busy_ns: 500_000.0, span_ns: 900_000.0, clock_error_ns: 0 };
+        let (plain_ns, busy_ns) = (Some(device_ns), conv + 100_000.0);
+        let device = DeviceProfile { plain_ns, profiled_ns: None, busy_ns, span_ns: 900_000.0, clock_error_ns: 0 };
         profile.device = vec![device; 5];
         profile
     };
@@ -292,6 +292,16 @@ fn nodes_waits_and_the_rest_add_up_on_a_device() {
     let waits = time.waits.as_ref().expect("they are known").estimate().value;
     assert_eq!((time.cost_ns, value(&time, "Conv"), value(&time, "Relu")), (0.0, 800_000.0, 200_000.0));
     assert!((waits - 800_000.0).abs() < 1.0 && (time.between.estimate().value - 200_000.0).abs() < 1.0);
+    // Kernels that run side by side leave more time to wait, and a node on the CPU has a row of its own.
+    let mut beside = before.clone();
+    beside.device.iter_mut().for_each(|device| device.busy_ns = 400_000.0);
+    let waits_of = |profile: &CellProfile| {
+        let time = CellTime::of(profile, Some(estimate(1_000_000.0))).expect("a profile");
+        time.waits.as_ref().expect("they are known").estimate().value
+    };
+    assert!((waits_of(&beside) - 500_000.0).abs() < 1.0, "{}", waits_of(&beside));
+    beside.nodes[1].on_device.clear();
+    assert!((waits_of(&beside) - 400_000.0).abs() < 1.0, "{}", waits_of(&beside));
     let faster = CellTime::of(&after, Some(estimate(1_000_000.0))).expect("a profile");
     let ids = [0, 1].map(|_| plan::CellId::default());
     let explained = explain(&time, &faster, ids).expect("it is known");

@@ -11,7 +11,7 @@ use crate::profile::{
 };
 use crate::stored::{Estimated, rounded};
 use plan::{Cell, Plan};
-use record::profiled::{CellProfile, ProfiledNode};
+use record::profiled::{CellProfile, DeviceProfile, ProfiledNode};
 use record::{Manifest, Stream};
 use statistics::moments::mean;
 
@@ -54,7 +54,10 @@ pub struct Profile {
     pub waits: Option<Estimated>,
     /// The nodes that the device waits longest after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits_after: Vec<String>,
+    pub waits_after: Vec<WaitAfter>,
+    /// How exactly the clocks of kernels and nodes are aligned, in nanoseconds: the largest error of a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
     /// The longest kernels of a device where they were recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelShown>,
@@ -142,6 +145,15 @@ pub struct NodeShown {
     pub macs: Option<u64>,
 }
 
+/// A node that the device waits after.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitAfter {
+    /// The node.
+    pub node: String,
+    /// The part of the device's idle time that follows it, with CUPTI.
+    pub share: f64,
+}
+
 /// A kernel or a copy, in all nodes together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelShown {
@@ -196,6 +208,7 @@ impl Profile {
             operators: rows,
             waits: time.waits.as_ref().map(|waits| Estimated::of(time.estimate(waits))),
             waits_after: waits_after(profile),
+            clock_error_ns: profile.device.iter().map(|device| device.clock_error_ns).max(),
             kernels: longest_kernels(profile),
             no_kernels: profile.no_kernels.clone(),
             between: Some(Estimated::of(time.estimate(&time.between))),
@@ -234,16 +247,21 @@ fn remaining(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
     })
 }
 
-/// The nodes after which the device waits longest, of those that hold most of it.
-fn waits_after(profile: &CellProfile) -> Vec<String> {
+/// The nodes after which the device waits longest, each with at least a tenth of its idle time.
+fn waits_after(profile: &CellProfile) -> Vec<WaitAfter> {
     const MOST: usize = 3;
     const LEAST: f64 = 0.1;
-    let waits = |node: &ProfiledNode| node.on_device.iter().map(|there| there.waits_ns).sum::<f64>();
-    let mut nodes: Vec<(f64, &str)> = profile.nodes.iter().map(|node| (waits(node), node.node.path.as_str())).collect();
-    let all: f64 = nodes.iter().map(|(waits, _)| waits).sum();
-    nodes.retain(|(waits, _)| *waits > LEAST * all);
-    nodes.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    nodes.into_iter().take(MOST).map(|(_, path)| path.to_owned()).collect()
+    let idle = |device: &DeviceProfile| device.profiled_ns.unwrap_or(device.span_ns) - device.busy_ns;
+    let all: f64 = profile.device.iter().map(idle).sum();
+    let wait = |node: &ProfiledNode| WaitAfter {
+        node: node.node.path.clone(),
+        share: rounded(node.on_device.iter().map(|there| there.waits_ns).sum::<f64>() / all),
+    };
+    let waits = profile.nodes.iter().map(wait);
+    let mut waits: Vec<WaitAfter> = waits.filter(|wait| (LEAST..=1.0).contains(&wait.share)).collect();
+    waits.sort_by(|a, b| b.share.total_cmp(&a.share));
+    waits.truncate(MOST);
+    waits
 }
 
 fn longest_kernels(profile: &CellProfile) -> Vec<KernelShown> {
@@ -323,18 +341,19 @@ impl Profile {
         self.between.is_some() && self.handed_over < self.all_nodes
     }
 
-    /// Whether the profiler takes longer than the nodes, whose times are then unknown.
+    /// Whether the profiler takes longer than the nodes, whose times are then unknown. CUPTI adds to no node's time.
     pub fn is_drowned(&self) -> bool {
-        self.slowdown.is_some_and(|slowdown| slowdown.value > DROWNED)
+        self.waits.is_none() && self.slowdown.is_some_and(|slowdown| slowdown.value > DROWNED)
     }
 
     /// Why no time of a node is known, a fragment.
     pub fn unknown(&self) -> Option<String> {
         match (&self.between, self.has_times()) {
             (_, true) => None,
-            (Some(_), false) => {
-                Some("no times: this build of the runtime does not report those of nodes on a device".to_owned())
-            }
+            (Some(_), false) => Some(match &self.no_kernels {
+                Some(why) => format!("no times of nodes on the device: {why}"),
+                None => "no times: this build of the runtime does not report those of nodes on a device".to_owned(),
+            }),
             (None, _) => Some(format!("no profile: {}", self.problem.as_deref().unwrap_or("nothing ran"))),
         }
     }

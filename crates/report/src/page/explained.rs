@@ -93,7 +93,10 @@ fn steps(reader: &Reader<'_>, explanation: &Explanation) -> Vec<Step> {
     };
     let change =
         |name: &str, nodes, time: &Estimated| Step { name: name.to_owned(), nodes, time: *time, is_total: false };
-    let rows = explanation.rows.iter().map(|row| change(row.name(), Some(row.nodes), &row.difference));
+    let rows = explanation
+        .rows
+        .iter()
+        .map(|row| change(row.name(), Some(row.nodes).filter(|nodes| *nodes != [0, 0]), &row.difference));
     let between = change(rest_of(&profiles_of(reader, explanation)), None, &explanation.between);
     let baseline = pair.last().and_then(total);
     let cell = pair.first().and_then(total);

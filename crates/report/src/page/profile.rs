@@ -93,7 +93,10 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
     table.add(TableColumn::text("operator").meaning("as executed, after the runtime's fusions"), |row| {
         TableCell::text(row.map_or_else(|| rest_of(&[profile]), OperatorTime::name))
     });
-    table.add(TableColumn::number("nodes"), |row| row.map(|row| TableCell::count(row.nodes)));
+    // Waits are of no node.
+    table.add(TableColumn::number("nodes"), |row| {
+        row.filter(|row| row.nodes > 0).map(|row| TableCell::count(row.nodes))
+    });
     table.add_known(
         TableColumn::number("executions").meaning("in an inference, where that is not once a node"),
         |row| {
@@ -131,7 +134,7 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
         Some(TableCell::number(part_of(share), share))
     });
     table.add(TableColumn::number("output bytes").meaning("bytes of their outputs"), |row| {
-        row.map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
+        row.filter(|row| row.nodes > 0).map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
     });
     table.table(notes(profile, latency))
 }
@@ -172,26 +175,9 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
         return vec![capitalized(&why) + "."];
     }
     let mut notes = Vec::new();
-    if let Some(slowdown) = profile.slowdown.as_ref().filter(|_| profile.waits.is_some()) {
-        notes.push(format!(
-            "{} of processes, with CUPTI and without, each of {} or more inferences. Times of nodes are those of their kernels on the device. CUPTI makes an inference {} times as long, in which the device waits: its waits are those of the processes without it.",
-            count(profile.processes.into(), "pair"),
-            profile.inferences,
-            format::ratio(slowdown.value, estimate(slowdown).interval).replacen('x', "", 1),
-        ));
-        if !profile.waits_after.is_empty() {
-            notes.push(format!("It waits longest after {}.", profile.waits_after.join(", ")));
-        }
-    } else if let Some(slowdown) = &profile.slowdown {
-        let interval = estimate(slowdown).interval;
-        notes.push(format!(
-            "{} of processes, with the profiler and without, each of {} or more inferences. The profiler makes an inference {} times as long; {} were taken off each of {} of a node.",
-            count(profile.processes.into(), "pair"),
-            profile.inferences,
-            format::ratio(slowdown.value, interval).replacen('x', "", 1),
-            format::measured(Unit::Nanoseconds, profile.cost_ns, None),
-            count(profile.executions.round() as u64, "execution"),
-        ));
+    if let Some(slowdown) = &profile.slowdown {
+        notes.push(cost_words(profile, slowdown));
+        notes.extend(waits_words(profile));
         if (profile.processes as usize) < LEAST_RUNS {
             notes.push(format!("Times have intervals, and reasons are named, from {LEAST_RUNS} pairs on."));
         }
@@ -199,7 +185,7 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
             notes.push(
                 "It takes longer than the nodes, so that their times are unknown and the shares are rough.".to_owned(),
             );
-        } else if slowdown.value > INFLATED {
+        } else if slowdown.value > INFLATED && profile.waits.is_none() {
             notes.push("That is much: trust the shares more than the times.".to_owned());
         }
         let far = profile.plain_ns.zip(latency).filter(|(plain, latency)| !ABOUT_THE_SAME.contains(&(plain / latency)));
@@ -227,6 +213,31 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
     }
     notes.extend(profile.problem.as_ref().map(|problem| format!("Not every process was profiled: {problem}.")));
     notes
+}
+
+/// How many processes there were, and what the profiler costs.
+fn cost_words(profile: &Profile, slowdown: &Estimated) -> String {
+    let (pairs, inferences) = (count(profile.processes.into(), "pair"), profile.inferences);
+    let times = format::ratio(slowdown.value, estimate(slowdown).interval).replacen('x', "", 1);
+    match profile.waits {
+        Some(_) => format!(
+            "{pairs} of processes, with CUPTI and without, each of {inferences} or more inferences. A node's time is that of its kernels. With CUPTI an inference takes {times} times as long; the waits are those without it."
+        ),
+        None => format!(
+            "{pairs} of processes, with the profiler and without, each of {inferences} or more inferences. The profiler makes an inference {times} times as long; {} were taken off each of {} of a node.",
+            format::measured(Unit::Nanoseconds, profile.cost_ns, None),
+            count(profile.executions.round() as u64, "execution"),
+        ),
+    }
+}
+
+/// `Of the device's idle time 60 % follows conv_1.`, and how exactly the clocks agree.
+fn waits_words(profile: &Profile) -> Option<String> {
+    let error = format::measured(Unit::Nanoseconds, profile.clock_error_ns? as f64, None);
+    let after: Vec<String> =
+        profile.waits_after.iter().map(|wait| format!("{} follows {}", percent(wait.share), wait.node)).collect();
+    let after = Some(format!("Of the device's idle time {}. ", after.join(", "))).filter(|_| !after.is_empty());
+    Some(format!("{}Clocks of kernels and nodes agree within {error}.", after.unwrap_or_default()))
 }
 
 /// The longest nodes of a cell.

@@ -9,7 +9,7 @@ pub struct Trace {
     pub nodes: Vec<TracedNode>,
     /// The runtime's arena; `None` where it is not reported.
     pub arena: Option<Arena>,
-    /// The device as a whole, where its kernels were recorded; why they were not; nothing where nobody records them.
+    /// The device as a whole, or why its kernels were not recorded; `None` on devices without a recorder.
     pub device: Option<Result<DeviceTrace, String>>,
 }
 

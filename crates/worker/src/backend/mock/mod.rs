@@ -151,16 +151,17 @@ fn verb(step: MockStep) -> &'static str {
     }
 }
 
-/// A node that runs one kernel, and is waited after for half as long.
-fn on_device_of(inferences: &[u64], share: f64) -> TracedOnDevice {
+/// A node that runs one kernel, after which the device waits for `wait` of that.
+fn on_device_of(inferences: &[u64], share: f64, wait: f64) -> TracedOnDevice {
     let us = |factor: f64| inferences.iter().map(|nanos| *nanos as f64 * share * factor / 1e3).collect::<Vec<f64>>();
     let kernel = TracedKernel { name: "scripted".to_owned(), executions: inferences.len() as u64, us: us(1.0) };
-    TracedOnDevice { launch_us: 1.0, waits_us: us(0.5), kernels: vec![kernel] }
+    TracedOnDevice { launch_us: 1.0, waits_us: us(wait), kernels: vec![kernel] }
 }
 
-fn device_of(inferences: &[u64], share: f64) -> DeviceTrace {
+/// Nodes that take this part of the device's time, one after the other.
+fn device_of(inferences: &[u64], share: f64, in_nodes: f64) -> DeviceTrace {
     let us = |factor: f64| inferences.iter().map(|nanos| *nanos as f64 * share * factor / 1e3).collect::<Vec<f64>>();
-    DeviceTrace { busy_us: us(0.8), span_us: us(1.0), clock_error_ns: 100 }
+    DeviceTrace { busy_us: us(in_nodes), span_us: us(1.0), clock_error_ns: 100 }
 }
 
 impl Backend for MockBackend {
@@ -267,6 +268,7 @@ impl Backend for MockBackend {
         let all = self.inferences.take().unwrap_or_default();
         let last = &all[all.len().saturating_sub(inferences)..];
         let on_device = self.request.on_device;
+        let in_nodes: f64 = self.operators().iter().map(|(_, share)| share).sum();
         let (device, cost) = on_device.map_or((1.0, PROFILER_NS as f64), |share| (share, 0.0));
         let node = |(operator, share): (String, f64)| TracedNode {
             node: Node {
@@ -278,12 +280,12 @@ impl Backend for MockBackend {
             executions: last.len() as u64,
             self_us: last.iter().map(|nanos| (*nanos as f64 * share * device + cost) / 1e3).collect(),
             is_launch: false,
-            on_device: on_device.map(|_| on_device_of(last, share * device)),
+            on_device: on_device.map(|_| on_device_of(last, share * device, (1.0 - in_nodes).max(0.0) / in_nodes)),
         };
         Ok(Trace {
             nodes: self.operators().into_iter().map(node).collect(),
             arena: None,
-            device: on_device.map(|share| Ok(device_of(last, share))),
+            device: on_device.map(|share| Ok(device_of(last, share, in_nodes))),
         })
     }
 

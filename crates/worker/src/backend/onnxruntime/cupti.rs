@@ -47,7 +47,7 @@ struct Buffer {
     used: usize,
 }
 
-// SAFETY: once CUPTI has given it back, nobody but its owner has the address.
+// SAFETY: CUPTI no longer uses a buffer that it has returned, and `Buffer` is the only owner of the address.
 unsafe impl Send for Buffer {}
 
 impl Drop for Buffer {
@@ -76,7 +76,7 @@ extern "C" fn completed(_context: *mut c_void, _stream: u32, start: *mut u8, _si
     }
 }
 
-/// What is told of a graph's node: `CUpti_GraphData`, up to the last member that is read.
+/// The first members of `CUpti_GraphData`; the rest is not read.
 #[repr(C)]
 struct GraphData {
     graph: *const c_void,
@@ -125,7 +125,6 @@ type CalledBack = extern "C" fn(*mut c_void, u32, u32, *const ResourceData);
 
 /// CUPTI's functions. Results are numbers: those of a newer version have no name here.
 struct Api {
-    get_version: unsafe extern "C" fn(*mut u32) -> u32,
     get_result_string: unsafe extern "C" fn(u32, *mut *const c_char) -> u32,
     get_timestamp: unsafe extern "C" fn(*mut u64) -> u32,
     set_thread_id_type: unsafe extern "C" fn(u32) -> u32,
@@ -147,7 +146,6 @@ impl Api {
             function.map(|function| *function).map_err(|_| format!("CUPTI has no `{name}`: it is too old"))
         }
         Ok(Api {
-            get_version: get(library, "cuptiGetVersion")?,
             get_result_string: get(library, "cuptiGetResultString")?,
             get_timestamp: get(library, "cuptiGetTimestamp")?,
             set_thread_id_type: get(library, "cuptiSetThreadIdType")?,
@@ -196,7 +194,7 @@ fn refusal(result: u32, name: &str) -> String {
         // Also where a tool has started this process.
         39 => "another profiler (nsys, ncu, cuda-gdb) holds it in this process",
         33 | 40 => "the hypervisor does not allow it on this virtual GPU",
-        35 => "the driver keeps it for administrators (`NVreg_RestrictProfilingToAdminUsers`)",
+        35 => "the driver refuses this user; `NVreg_RestrictProfilingToAdminUsers` may be the reason",
         41 => "the GPU is in confidential computing mode",
         43 => "this CUPTI does not record on a MIG instance",
         45 => "this CUPTI does not record on WSL",
@@ -228,8 +226,6 @@ impl Recorder {
         let mut subscriber = std::ptr::null_mut();
         // SAFETY: the callbacks are functions, and `api` is never freed.
         unsafe {
-            let mut version = 0;
-            api.check((api.get_version)(&raw mut version))?;
             // `CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM`
             api.check((api.set_thread_id_type)(1))?;
             api.check((api.subscribe)(&raw mut subscriber, called_back, api))?;
@@ -253,11 +249,11 @@ impl Recorder {
     }
 
     /// Forgets what was recorded so far, but for nodes of graphs.
-    pub(super) fn start(&mut self) -> Result<(), String> {
-        self.flush()?;
+    pub(super) fn start(&mut self) {
+        // Records that are not flushed lie before the first mark. [`Recorder::stop`] reports the error.
+        let _not_flushed = self.flush();
         filled().buffers.clear();
         self.marks = vec![self.api.now()];
-        Ok(())
     }
 
     /// An inference is over, and its work done.
@@ -284,8 +280,8 @@ impl Recorder {
         let mut recorded = Recorded::default();
         (recorded.captured, recorded.clones, recorded.marks, recorded.dropped) = (captured, clones, marks, dropped);
         for buffer in &buffers {
-            // SAFETY: CUPTI filled so many bytes of it, and its walk stays within them; names live as long as the modules of
-            // their kernels, which nobody has unloaded.
+            // SAFETY: CUPTI filled the first `used` bytes. Names of kernels live as long as their modules, and the session that
+            // loaded these is still there.
             unsafe { read(self.api.get_next_record, buffer.start, buffer.used, &mut recorded) };
         }
         Ok(recorded)
@@ -340,7 +336,7 @@ unsafe fn read(next: GetNextRecord, start: *mut u8, used: usize, recorded: &mut 
     while unsafe { next(start, used, &raw mut record) } == 0 {
         let offset = (record as usize).wrapping_sub(start as usize);
         let Some(length) = used.checked_sub(offset).filter(|_| !record.is_null()) else { return };
-        // SAFETY: the record is within the buffer, which nobody writes any more.
+        // SAFETY: the record lies within the buffer, and CUPTI has finished writing to it.
         let bytes = unsafe { std::slice::from_raw_parts(record, length) };
         // SAFETY: by this function's own.
         if unsafe { add(bytes, recorded) }.is_none() {
@@ -444,12 +440,14 @@ mod tests {
 
     #[test]
     fn a_record_that_is_cut_off_is_not_read() {
-        for bytes in records().iter().take(4) {
-            let least = if bytes.len() == 216 { 152 } else { bytes.len().min(72) };
-            for length in 0..least {
+        // Up to the end of the last field that is read.
+        for (bytes, least) in records().iter().zip([152, 72, 72, 36]) {
+            for length in 0..=least {
                 let mut recorded = Recorded::default();
                 // SAFETY: the name of the kernel is a text.
-                assert_eq!(unsafe { add(&bytes[..length.min(35)], &mut recorded) }, None, "{length}");
+                let added = unsafe { add(&bytes[..length], &mut recorded) };
+                assert_eq!(added.is_some(), length == least, "{length}");
+                assert_eq!(recorded.work.len() + recorded.calls.len(), usize::from(length == least));
             }
         }
     }
@@ -457,7 +455,7 @@ mod tests {
     #[test]
     fn a_refusal_says_why() {
         for (result, why) in
-            [(39, "another profiler"), (35, "administrators"), (43, "MIG"), (999, "CUPTI_ERROR_UNKNOWN (999)")]
+            [(39, "another profiler"), (35, "refuses this user"), (43, "MIG"), (999, "CUPTI_ERROR_UNKNOWN (999)")]
         {
             assert!(refusal(result, "CUPTI_ERROR_UNKNOWN").contains(why), "{result}");
         }

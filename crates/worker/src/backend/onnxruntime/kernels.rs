@@ -6,7 +6,7 @@
 
 mod viewer;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 use serde_json::Value;
@@ -197,7 +197,7 @@ pub(super) fn on_device(
 ) -> Result<(Trace, Vec<Value>), String> {
     let owners = Owners::of(mapped, spans, clock);
     let mapped_inferences = mapped.marks.len().saturating_sub(1);
-    let (mut templates, mut events): (Vec<Template>, Vec<Value>) = (Vec::new(), Vec::new());
+    let (mut templates, mut events): (Vec<Template>, _) = (Vec::new(), vec![viewer::device()]);
     for work in mapped.inferences(mapped_inferences)? {
         let owned: Vec<Owner> = work.iter().map(|work| owners.owner_of(work, mapped.name_of(work))).collect();
         let names = work.iter().map(|work| mapped.name_of(work).to_owned());
@@ -268,9 +268,8 @@ impl<'a> Owners<'a> {
     fn launches(&self, mapped: &Recorded, inferences: usize) -> HashMap<usize, f64> {
         let mut launches: HashMap<usize, f64> = HashMap::new();
         let first = mapped.marks.first().copied().unwrap_or(0);
-        let launching: HashMap<u32, ()> = mapped.work.iter().map(|work| (work.correlation, ())).collect();
-        for call in mapped.calls.iter().filter(|call| call.start >= first && launching.contains_key(&call.correlation))
-        {
+        let launching: HashSet<u32> = mapped.work.iter().map(|work| work.correlation).collect();
+        for call in mapped.calls.iter().filter(|call| call.start >= first && launching.contains(&call.correlation)) {
             if let Some(node) = self.spans.node_at(call.thread, self.clock.microseconds(middle(call))) {
                 *launches.entry(node).or_default() += (call.end - call.start) as f64 / 1e3 / inferences.max(1) as f64;
             }

@@ -304,7 +304,7 @@ impl Backend for OnnxRuntime {
             generation.tokens.count(phase == Phase::Measure);
         }
         if phase == Phase::Measure {
-            self.profiler.start()?;
+            self.profiler.start();
         }
         if phase != Phase::Warm || self.replay != Replay::Recorded {
             return Ok(());

@@ -125,7 +125,7 @@ fn kernels_of_a_replayed_graph_belong_to_the_node_that_was_captured() {
         recorded(&[at(500), at(600)], &[("conv", at(510), at(520), 7, 50, 31), ("gemm", at(520), at(530), 7, 50, 32)]);
     // Captured as 11 and 12; the graph that runs has copies of copies.
     let captured = |graph_node, microsecond| Captured { graph_node, thread: 1, at: at(microsecond) };
-    // A copy is told of as made too, where it is instantiated.
+    // CUPTI also reports a copy as created, when the graph is instantiated.
     mapped.captured = vec![captured(11, 110), captured(12, 210), captured(31, 390)];
     mapped.clones = vec![(21, 11), (31, 21), (32, 12)];
     let timed = recorded(&[0, 100], &[("gemm", 30, 60, 7, 9, 72), ("conv", 10, 30, 7, 9, 71)]);
@@ -166,7 +166,7 @@ fn kernels_of_another_path_go_to_their_neighbours_node_or_to_none() {
     assert_eq!(owners(&["x", "y", "z", "x", "w"]), [a, a, b, b, c]);
     // Another algorithm, with a kernel more, within one node.
     assert_eq!(owners(&["x", "split", "y", "z", "x", "w"]), [a, a, a, b, b, c]);
-    // At the border of two nodes nobody knows.
+    // Between two nodes the owner is unknown.
     assert_eq!(owners(&["x", "y", "split", "z", "x", "w"]), [a, a, Owner::Unknown, b, b, c]);
     assert_eq!(owners(&["x", "y", "w"]), [a, a, c]);
     assert_eq!(owners(&["q"]), [Owner::Unknown]);

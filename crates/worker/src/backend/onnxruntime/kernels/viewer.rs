@@ -8,6 +8,11 @@ use crate::backend::trace::Trace;
 /// The process that the device's streams are threads of: a number that no process has.
 const DEVICE: u32 = 0;
 
+/// The name of the device's rows.
+pub(super) fn device() -> Value {
+    json!({"name": "process_name", "ph": "M", "pid": DEVICE, "args": {"name": "GPU"}})
+}
+
 /// The events of one inference, on a row for each stream: around kernels of one node that follow each other, the node.
 pub(super) fn events(work: &[Work], template: &Template, trace: &Trace, clock: TraceClock) -> Vec<Value> {
     let at = |nanos: u64| (nanos as i64 - clock.start as i64) as f64 / 1e3;
@@ -22,7 +27,7 @@ pub(super) fn events(work: &[Work], template: &Template, trace: &Trace, clock: T
     let mut order: Vec<(&Work, &(String, Owner))> = work.iter().zip(template).collect();
     order.sort_by_key(|(work, _)| (work.stream, work.start));
     let of_one = order.chunk_by(|(a, (_, owner)), (b, (_, next))| a.stream == b.stream && owner == next);
-    let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": DEVICE, "args": {"name": "GPU"}})];
+    let mut events = Vec::new();
     for group in of_one {
         let (Some((first, (_, owner))), Some((last, _))) = (group.first(), group.last()) else { continue };
         events.push(event("device", name_of(*owner), first.stream, first.start, last.end));

@@ -20,7 +20,7 @@ use crate::backend::trace::Trace;
 use crate::backend::{Backend, CellRequest, Failure, FailureKind, Phase, TimeShares};
 use experiment::{Completion, Provider};
 
-/// Input sets whose kernels are looked up: more take other paths through a model only rarely.
+/// Input sets whose kernels are looked up. Kernels of the others are matched in order with those of these sets.
 const MOST_SETS: usize = 8;
 
 /// What looks at a session.
@@ -65,10 +65,9 @@ impl Profiler {
     }
 
     /// Samples begin.
-    pub(super) fn start(&mut self) -> Result<(), Failure> {
-        match self {
-            Profiler::Kernels(recorder) => recorder.start().map_err(internal),
-            Profiler::None | Profiler::Nodes { .. } => Ok(()),
+    pub(super) fn start(&mut self) {
+        if let Profiler::Kernels(recorder) = self {
+            recorder.start();
         }
     }
 
@@ -135,7 +134,7 @@ fn with_kernels(
     backend.begin(Phase::Warm)?;
     let sets = backend.pool.len().clamp(1, MOST_SETS);
     run_each(backend, sets, || {})?;
-    let is_recording = is_recording.and_then(|()| recorder.start());
+    recorder.start();
     run_each(backend, sets, || recorder.mark())?;
     let mapped = is_recording.and_then(|()| recorder.stop());
     let clock = TraceClock::of(started_ns(backend)?, before, recorder.clock_offset());
@@ -143,13 +142,10 @@ fn with_kernels(
     let (mut trace, spans) = trace::read_all(Path::new(&file))?;
     host_times(&mut trace, inferences);
     let found = (|| on_device(&timed?, inferences, &mapped?, (&trace, &spans), clock?))();
+    let (trace, events) = found.unwrap_or_else(|why| (Trace { device: Some(Err(why)), ..trace }, Vec::new()));
     // What is known does not depend on the copy.
-    let events = found.as_ref().map_or_else(|_| Vec::new(), |(_, events)| events.clone());
     let _not_kept = keep.map(|keep| trace::copy(Path::new(&file), &(0..0), &events, keep));
-    Ok(match found {
-        Ok((trace, _)) => trace,
-        Err(why) => Trace { device: Some(Err(why)), ..trace },
-    })
+    Ok(trace)
 }
 
 fn run_each(backend: &mut OnnxRuntime, sets: usize, mut is_over: impl FnMut()) -> Result<(), Failure> {

@@ -39,13 +39,17 @@ fn cell<'a>(results: &'a Results, device: &str) -> &'a Cell {
 fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
     let driver = &need!(webgpu).driver;
     let model = file("experiments/models/digits-cnn.onnx");
-    let project = Project::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 1\n{WEBGPU}"));
+    let profiled = WEBGPU.replace("measure: {", "measure: { profile: { processes: 1 },");
+    let project = Project::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 1\n{profiled}"));
     with_driver(project.command(&["x.yaml"]), driver).expect_code(0);
     let results = results(&project);
     let webgpu = cell(&results, "webgpu");
     assert!(webgpu.nodes.keys().any(|provider| provider == "WebGpuExecutionProvider"), "{:?}", webgpu.nodes);
     assert!(webgpu.on_cpu.is_empty() && !webgpu.codes.contains_key("W_CPU_FALLBACK"), "{webgpu:?}");
     assert_eq!(webgpu.metrics["fallback_ratio"].value, 0.0);
+    // Every program on the device has its time, which is none of the CPU's.
+    let profile = webgpu.profile.as_ref().expect("one was asked for");
+    assert_eq!((profile.handed_over, profile.operators[0].operator.as_deref()), (0, Some("Conv")), "{profile:?}");
     assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes()), "{:?}", webgpu.fidelity);
     assert!(!cell(&results, "cpu").metrics.contains_key("fallback_ratio"));
     assert_eq!(results.provenance.frame["boundary"], "device");
@@ -263,7 +267,8 @@ fn processors_are_verified_by_what_can_be_checked_of_them() {
     need!(onnxruntime);
     let done = Project::new().run(&["doctor", "--device", "cpu", "--verify", "--json"]).expect_code(0);
     let checks = verified(&done);
-    assert_eq!(checks.len(), 2, "{checks:?}");
+    assert_eq!(checks.len(), 3, "{checks:?}");
+    assert!(checks["a profile finds the slow node"].1.starts_with("slow "), "{checks:?}");
     assert!(checks.values().all(|(state, _)| state == "passed"), "{checks:?}");
     assert!(done.stderr.contains("trying     waiting"), "{}", done.stderr);
 }
@@ -278,7 +283,8 @@ fn webgpu_is_verified_on_webgpu() {
     for (what, (state, _)) in &checks {
         assert!(state == "passed" || (state == "not_shown" && open.contains(&what.as_str())), "{checks:?}");
     }
-    assert_eq!((checks.len(), checks[open[0]].0.as_str()), (7, "not_shown"), "{checks:?}");
+    assert_eq!((checks.len(), checks[open[0]].0.as_str()), (8, "not_shown"), "{checks:?}");
+    assert!(checks["a profile finds the slow node"].1.starts_with("slow "), "{checks:?}");
     assert!(checks["nodes on the CPU are found and timed"].1.starts_with("Det, "), "{checks:?}");
 }
 

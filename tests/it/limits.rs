@@ -247,7 +247,7 @@ fn bound_by() -> String {
         (
             "launch-bound",
             format!(
-                "{} or more pass outside the device's own time, or starting the nodes that multiply takes as much and no CUDA graph is replayed {tensorflow}",
+                "{} or more pass outside the device's own time or, where its kernels were recorded, while it waits for the host; or starting the nodes that multiply takes as much and no CUDA graph is replayed {tensorflow}",
                 percent(HIGH_LAUNCHING)
             ),
             "the share",

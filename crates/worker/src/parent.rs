@@ -69,6 +69,7 @@ fn carry_out(worker: &mut WorkerSession<'_>, plan: &RunPlan, tick: Tick<'_>) -> 
     if let Some(rule) = plan.stop {
         let command = match plan.load.clone() {
             Some((queries, inferences)) => Command::Load { queries, inferences },
+            None if plan.request.profiled => Command::Profile { rule, trace: None },
             None => Command::Measure { rule, iterations },
         };
         worker.ask(&command, tick)?;

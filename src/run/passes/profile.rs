@@ -49,7 +49,7 @@ impl Pass for Profile {
     const SCRATCH: &'static [&'static str] = &[OVER];
 
     fn is_wanted(job: &Job) -> bool {
-        job.experiment().profile.is_some()
+        job.experiment().profile.is_some() && !measured_cells(job).is_empty()
     }
 
     fn carry_out(job: &mut Job, runner: &mut Runner<'_>) -> Result<Profiled, RunError> {

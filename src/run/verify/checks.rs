@@ -4,11 +4,12 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use super::models::Size;
+use super::models::{SLOW, Size};
 use super::{GROWTH, IN_FLIGHT, SETS, Seen, Tried};
 use base::metric;
 use experiment::{Device, LowerPrecision};
 use quality::fidelity::Fidelity;
+use worker::backend::trace::DeviceTime;
 use worker::backend::{Failure, FailureKind};
 
 /// Whether what must hold was seen to.
@@ -162,6 +163,34 @@ impl Checks {
         let found = format!("{} of {}{events}", ms(device), ms(large.latency_ns));
         // Half a microsecond is the resolution of events.
         self.add(WHAT, most <= 1.0 + 1e3 / large.latency_ns.max(1.0) && device >= 0.5 * large.latency_ns, found);
+    }
+
+    /// That a profile finds the node that takes longest, and where kernels are recorded, that they take no longer than the
+    /// device's own clock says.
+    pub(super) fn slow_node(&mut self, tried: &Tried) {
+        const WHAT: &str = "a profile finds the slow node";
+        let seen = match tried {
+            Ok(seen) => seen,
+            Err(failure) => return self.failed(WHAT, failure),
+        };
+        let mut nodes: Vec<(&str, f64)> =
+            seen.run.nodes.iter().filter_map(|it| Some((&*it.node.path, it.self_ns?))).collect();
+        nodes.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let (&[longest, next, ..], true) = (nodes.as_slice(), nodes.len() == seen.run.nodes.len()) else {
+            let found = match &seen.run.device {
+                Some(DeviceTime::Unknown(why)) => format!("no times of nodes: {why}"),
+                _ if seen.run.nodes.len() == 1 => "the provider runs the model as one node".to_owned(),
+                _ => "the runtime reports no times of nodes on this device".to_owned(),
+            };
+            return self.0.push(Check { what: WHAT, state: State::NotShown, found });
+        };
+        let mut found = format!("{} {}, then {} {}", longest.0, ms(longest.1), next.0, ms(next.1));
+        let mut holds = longest.0 == SLOW;
+        if let (Some(DeviceTime::Recorded { busy_ns, .. }), Some(device_ns)) = (&seen.run.device, seen.device_ns) {
+            found += &format!("; all kernels {} of {} by the device's clock", ms(*busy_ns), ms(device_ns));
+            holds = holds && *busy_ns <= 1.03 * device_ns;
+        }
+        self.add(WHAT, holds, found);
     }
 
     pub(super) fn pipelined(&mut self, tried: &Tried) {
@@ -363,6 +392,35 @@ mod tests {
         assert_eq!(convolution_state(0.9, None), State::Failed);
         let failure = Failure::new(FailureKind::Provider, "cuDNN is not available.");
         assert_eq!(state(|checks| checks.convolution("x", Err(failure))), State::Failed);
+    }
+
+    #[test]
+    fn a_profile_names_the_slow_node_or_shows_nothing() {
+        use worker::backend::trace::{Node, NodeTime};
+        let node = |(path, self_ns): &(&str, Option<f64>)| NodeTime {
+            node: Node { path: (*path).to_owned(), ..Node::default() },
+            executions: 1.0,
+            self_ns: *self_ns,
+            total_us: 0.0,
+            on_device: None,
+        };
+        let profile = |nodes: &[(&str, Option<f64>)], device: Option<DeviceTime>| {
+            let mut seen = Seen { device_ns: Some(1e6), ..seen(1.1e6) };
+            (seen.run.nodes, seen.run.device) = (nodes.iter().map(node).collect(), device);
+            state(|checks| checks.slow_node(&Ok(seen)))
+        };
+        let recorded = |busy_ns| Some(DeviceTime::Recorded { busy_ns, span_ns: 1e6, clock_error_ns: 1 });
+        let found = [("small", Some(1e4)), (SLOW, Some(8e5)), ("narrowing", Some(2e4))];
+        assert_eq!([profile(&found, None), profile(&found, recorded(8.3e5))], [State::Passed; 2]);
+        assert_eq!(profile(&found, recorded(1.1e6)), State::Failed);
+        assert_eq!(profile(&[("small", Some(9e5)), (SLOW, Some(8e5))], None), State::Failed);
+        let unknown = Some(DeviceTime::Unknown("CUPTI is not there".to_owned()));
+        let shown = [
+            profile(&[("one", Some(1e6))], None),
+            profile(&[("small", None), (SLOW, None)], unknown),
+            profile(&[], None),
+        ];
+        assert_eq!(shown, [State::NotShown; 3]);
     }
 
     #[test]

@@ -80,6 +80,8 @@ struct Way {
     keeps_device_cache: bool,
     afterwards: Afterwards,
     wants_outputs: bool,
+    /// Its samples are a profile.
+    is_profiled: bool,
 }
 
 /// What a run showed.
@@ -132,6 +134,8 @@ impl Verification<'_> {
             self.convolutions(&mut trier, has_stream, &mut checks)?;
         }
         let (size, large) = self.growth(&mut trier, &small, &mut checks)?;
+        let profiled = Way { is_profiled: true, ..Way::default() };
+        checks.slow_node(&trier.run("a profile", models::slow_among_small(), profiled)?);
         if has_stream {
             checks.unfinished(&large);
             checks.device_clock(&large);
@@ -320,6 +324,7 @@ impl Trier<'_> {
             input_sets: SETS,
             outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
             evict_bytes: way.is_cold.then_some(EVICTED),
+            profiled: way.is_profiled,
             ..CellRequest::new("verification", backend, tensors)
         };
         let warmup = Warmup::Adaptive(AdaptiveWarmup {

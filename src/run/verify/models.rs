@@ -36,6 +36,29 @@ pub(super) fn products(Size { rows, width }: Size) -> Subject {
     subject(nodes, vec![rows, width], vec![rows, width], vec![weights(&[width, width])])
 }
 
+/// The name of the node that takes longest.
+pub(super) const SLOW: &str = "slow";
+
+/// A product that has at least 32 times as many operations as each of those around it.
+pub(super) fn slow_among_small() -> Subject {
+    const NARROW: u64 = 32;
+    const WIDE: u64 = 1024;
+    let nodes = vec![
+        NodeProto::of("MatMul", "small", &["x", "square"], &["a"], Vec::new()),
+        NodeProto::of("MatMul", "widening", &["a", "to_wide"], &["b"], Vec::new()),
+        NodeProto::of("MatMul", SLOW, &["b", "w"], &["c"], Vec::new()),
+        NodeProto::of("MatMul", "narrowing", &["c", "to_narrow"], &["y"], Vec::new()),
+    ];
+    let named = |name: &str, shape: [u64; 2]| TensorProto { name: Some(name.to_owned()), ..weights(&shape) };
+    let initializer = vec![
+        named("square", [NARROW, NARROW]),
+        named("to_wide", [NARROW, WIDE]),
+        weights(&[WIDE, WIDE]),
+        named("to_narrow", [WIDE, NARROW]),
+    ];
+    subject(nodes, vec![WIDE, NARROW], vec![WIDE, NARROW], initializer)
+}
+
 /// A convolution in this element type, which NVIDIA's providers leave to cuDNN.
 pub(super) fn convolution(element: &ElementType) -> Subject {
     const CHANNELS: u64 = 32;
@@ -104,7 +127,7 @@ mod tests {
     #[test]
     fn every_model_is_whole() {
         let convolutions = [convolution(&ElementType::Float32), convolution(&ElementType::Float16)];
-        let rest = [products(Size { rows: 4, width: 8 }), determinants(), as_large_as(1 << 40)];
+        let rest = [products(Size { rows: 4, width: 8 }), slow_among_small(), determinants(), as_large_as(1 << 40)];
         for subject in rest.into_iter().chain(convolutions) {
             assert!(onnx::check_graph(&subject.model).is_ok());
         }

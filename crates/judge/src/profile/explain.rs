@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::kernels::is_on_tensor_cores;
 use super::nodes::{NodeDifference, differences};
 use super::{CellTime, OTHER_OPERATORS, Part, Sides, WAITS, group};
 use crate::stored::{Estimated, rounded};
 use plan::CellId;
-use statistics::interval::Estimate;
 use statistics::moments::mean;
 
 /// Operators that have a row of their own; the rest share one.
@@ -65,6 +65,9 @@ pub struct OperatorDifference {
     pub nodes: [u64; 2],
     /// The cell's time less the baseline's, in nanoseconds of an inference.
     pub difference: Estimated,
+    /// Of the nodes of both, those with a kernel on tensor cores; absent where kernels were not recorded on both sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_tensor_cores: Option<[u64; 2]>,
 }
 
 impl OperatorDifference {
@@ -83,6 +86,7 @@ impl OperatorDifference {
 struct Row<'a> {
     names: Vec<&'a str>,
     nodes: [u64; 2],
+    on_tensor_cores: [u64; 2],
     parts: [Vec<&'a Part>; 2],
 }
 
@@ -96,6 +100,7 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
             let operator = node.node.operator.as_str();
             let row = rows.entry(group(operator)).or_default();
             row.nodes[side] += 1;
+            row.on_tensor_cores[side] += u64::from(is_on_tensor_cores(node));
             row.parts[side].extend(part);
             if !row.names.contains(&operator) {
                 row.names.push(operator);
@@ -112,17 +117,27 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
     };
     let between = sides.difference(&rest(0, baseline), &rest(1, cell));
     let nodes = differences(&sides, |operator| rows.contains_key(group(operator)));
-    let row = |(group, Row { mut names, nodes, parts }): (&str, Row<'_>)| {
+    let row = |(group, Row { mut names, nodes, on_tensor_cores, parts }): (&str, Row<'_>)| {
         names.sort_by_key(|name| *name != group);
         let [before, after] = parts.map(|parts| Part::sum(parts.into_iter()));
-        (names.join(", "), nodes, sides.difference(&before, &after))
+        OperatorDifference {
+            operator: Some(names.join(", ")),
+            nodes,
+            difference: Estimated::of(sides.difference(&before, &after)),
+            on_tensor_cores: waits.map(|_| on_tensor_cores),
+        }
     };
-    let mut rows: Vec<(String, [u64; 2], Estimate)> = rows.into_iter().map(row).collect();
-    rows.extend(waits.map(|(before, after)| (WAITS.to_owned(), [0, 0], sides.difference(before, after))));
-    rows.sort_by(|(.., a), (.., b)| b.value.abs().total_cmp(&a.value.abs()));
+    let mut rows: Vec<OperatorDifference> = rows.into_iter().map(row).collect();
+    rows.extend(waits.map(|(before, after)| OperatorDifference {
+        operator: Some(WAITS.to_owned()),
+        nodes: [0, 0],
+        difference: Estimated::of(sides.difference(before, after)),
+        on_tensor_cores: None,
+    }));
+    rows.sort_by(|a, b| b.difference.value.abs().total_cmp(&a.difference.value.abs()));
     let difference_ns = cell.latency.value - baseline.latency.value;
     let plain = |time: &CellTime<'_>| mean(&time.profile.plain_ns).unwrap_or(0.0);
-    let in_rows: f64 = rows.iter().map(|(.., difference)| difference.value).sum();
+    let in_rows: f64 = rows.iter().map(|row| row.difference.value).sum();
     (!rows.is_empty()).then(|| Explanation {
         cell: id,
         baseline: baseline_id,
@@ -136,19 +151,13 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: 
 }
 
 /// The largest rows, and the rest as one.
-fn shown(mut rows: Vec<(String, [u64; 2], Estimate)>) -> Vec<OperatorDifference> {
+fn shown(mut rows: Vec<OperatorDifference>) -> Vec<OperatorDifference> {
     let rest = rows.split_off(rows.len().min(MOST_OPERATORS));
-    let row = |(operator, nodes, difference)| OperatorDifference {
-        operator: Some(operator),
-        nodes,
-        difference: Estimated::of(difference),
-    };
-    let mut shown: Vec<OperatorDifference> = rows.into_iter().map(row).collect();
     if !rest.is_empty() {
-        let value = rest.iter().map(|(.., difference)| difference.value).sum();
-        let nodes = [0, 1].map(|side| rest.iter().map(|(_, nodes, _)| nodes[side]).sum());
-        let difference = Estimated { value: rounded(value), low: None, high: None, n: 0, supported: None };
-        shown.push(OperatorDifference { operator: None, nodes, difference });
+        let value = rounded(rest.iter().map(|row| row.difference.value).sum());
+        let nodes = [0, 1].map(|side| rest.iter().map(|row| row.nodes[side]).sum());
+        let difference = Estimated { value, low: None, high: None, n: 0, supported: None };
+        rows.push(OperatorDifference { operator: None, nodes, difference, on_tensor_cores: None });
     }
-    shown
+    rows
 }

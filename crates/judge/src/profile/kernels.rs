@@ -1,5 +1,7 @@
 //! What a kernel of an NVIDIA GPU is, by its name.
 
+use record::profiled::ProfiledNode;
+
 /// Words in the names of kernels that multiply on tensor cores.
 ///
 /// Source: PyTorch's kineto, `tb_plugin/torch_tb_profiler/profiler/tensor_core.py`; CUTLASS (`tensorop`, `gmma`) and cuBLAS 13
@@ -36,6 +38,11 @@ const ON_OTHER_CORES: [&str; 3] = ["ffma", "simt", "sgemm"];
 pub(crate) fn uses_tensor_cores(name: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     has(&ON_TENSOR_CORES) && !has(&ON_OTHER_CORES)
+}
+
+/// Whether a kernel of the node does, in any process.
+pub(super) fn is_on_tensor_cores(node: &ProfiledNode) -> bool {
+    node.on_device.iter().flat_map(|there| &there.kernels).any(|kernel| uses_tensor_cores(&kernel.name))
 }
 
 #[cfg(test)]

@@ -33,6 +33,9 @@ pub const INFLATED: f64 = 1.10;
 /// One that slows it by more than this costs more than it shows.
 pub const DROWNED: f64 = 2.0;
 
+/// Kernels that take this much longer than the device's own clock says do not add up with the rest.
+const UNCLOSED: f64 = 1.03;
+
 /// Self times that add up to more than this share of the latency overlap.
 const OVERLAPPING: f64 = 1.05;
 
@@ -60,6 +63,8 @@ pub struct CellTime<'a> {
     pub nodes: Vec<Option<Part>>,
     /// While the device had nothing to do, where its kernels were recorded.
     pub waits: Option<Part>,
+    /// How many times as long as the device's own clock says its kernels take, where that is too long to be true.
+    pub excess: Option<f64>,
     /// What is in no node, and no wait of the device.
     pub between: Part,
     /// The latency that the parts add up to.
@@ -165,6 +170,7 @@ impl<'a> CellTime<'a> {
             overlap,
             nodes,
             waits,
+            excess: excess(profile),
             between,
             latency,
         })
@@ -183,6 +189,16 @@ fn waits(profile: &CellProfile, scale: &[f64]) -> Part {
         (idle - on_host(process)).max(0.0) * scale
     };
     Part { values: profile.device.iter().zip(scale).enumerate().map(of_process).collect() }
+}
+
+/// Kernels as recorded against the device's own clock: without CUPTI the time in which any ran, with it that from the first to
+/// the last. Neither can be longer.
+fn excess(profile: &CellProfile) -> Option<f64> {
+    let device = || profile.device.iter();
+    let without: Option<Vec<f64>> = device().map(|device| Some(device.busy_ns / device.plain_ns?)).collect();
+    let with: Option<Vec<f64>> = device().map(|device| Some(device.span_ns / device.profiled_ns?)).collect();
+    let ratios = [without, with].into_iter().flatten().filter_map(|ratios| mean(&ratios));
+    ratios.reduce(f64::max).filter(|ratio| *ratio > UNCLOSED)
 }
 
 /// Two cells that are compared.

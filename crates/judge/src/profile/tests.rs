@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use worker::backend::trace::{Arena, Node, Resident};
+use worker::backend::trace::{Arena, Kernel, Node, OnDevice, Resident};
 
 fn estimate(value: f64) -> Estimate {
     Estimate { value, interval: Some(Interval::around(value, 0.01 * value)), n: 10, confidence: CONFIDENCE }
@@ -280,7 +280,7 @@ fn nodes_waits_and_the_rest_add_up_on_a_device() {
         profile.plain_ns = vec![1_000_000.0; 5];
         for node in &mut profile.nodes {
             node.self_ns = vec![node.self_ns[0]; 5];
-            node.on_device = vec![worker::backend::trace::OnDevice::default(); 5];
+            node.on_device = vec![OnDevice::default(); 5];
         }
         let (plain_ns, busy_ns) = (Some(device_ns), conv + 100_000.0);
         let device = DeviceProfile { plain_ns, profiled_ns: None, busy_ns, span_ns: 900_000.0, clock_error_ns: 0 };
@@ -302,10 +302,25 @@ fn nodes_waits_and_the_rest_add_up_on_a_device() {
     assert!((waits_of(&beside) - 500_000.0).abs() < 1.0, "{}", waits_of(&beside));
     beside.nodes[1].on_device.clear();
     assert!((waits_of(&beside) - 400_000.0).abs() < 1.0, "{}", waits_of(&beside));
+    // Kernels cannot take longer than the device's own clock says, without CUPTI or with it.
+    assert_eq!(time.excess, None);
+    beside.device.iter_mut().for_each(|device| device.busy_ns = 990_000.0);
+    let excess_of =
+        |profile: &CellProfile| CellTime::of(profile, Some(estimate(1_000_000.0))).expect("a profile").excess;
+    assert_eq!(excess_of(&beside), Some(1.1));
+    beside.device.iter_mut().for_each(|device| (device.busy_ns, device.profiled_ns) = (1.0, Some(750_000.0)));
+    assert_eq!(excess_of(&beside), Some(1.2));
+    beside.device.iter_mut().for_each(|device| device.profiled_ns = Some(890_000.0));
+    assert_eq!(excess_of(&beside), None, "within 3 %");
+    let mut after = after;
+    let kernel = Kernel { name: "sm90_xmma_gemm_f16f16_tensor16x8x16".to_owned(), executions: 1.0, ns: 150_000.0 };
+    after.nodes[0].on_device[3].kernels.push(kernel);
     let faster = CellTime::of(&after, Some(estimate(1_000_000.0))).expect("a profile");
     let ids = [0, 1].map(|_| plan::CellId::default());
     let explained = explain(&time, &faster, ids).expect("it is known");
     let parts: f64 = explained.rows.iter().map(|row| row.difference.value).sum();
     assert!((parts + explained.between.value + 1_000_000.0).abs() < 1.0, "{explained:?}");
+    let conv = explained.rows.iter().find(|row| row.name() == "Conv").expect("a row");
+    assert_eq!((conv.nodes, conv.on_tensor_cores), ([1, 1], Some([0, 1])));
     assert!(explained.rows.iter().any(|row| row.name() == WAITS && (row.difference.value + 250_000.0).abs() < 1.0));
 }

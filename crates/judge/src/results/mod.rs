@@ -47,7 +47,7 @@ pub use crate::compare::pareto::{FrontierPlace, Point, Tradeoff};
 pub use crate::compare::{Comparison, Family, GoalCheck, GoalOutcome, Reason, Unfit, Withheld};
 pub use crate::diagnosis::Bound;
 pub use crate::profile::{
-    Arena, DROWNED, Explanation, INFLATED, Memory, NodeDifference, OperatorDifference, group as operator_group,
+    Arena, DROWNED, Explanation, INFLATED, Memory, NodeDifference, OperatorDifference, WAITS, group as operator_group,
 };
 pub use crate::stored::{Estimated, interval};
 pub use crate::summary::{CellShape, Disturbed, FailureSeen, LEAST_RUNS};
@@ -61,7 +61,7 @@ pub use lookup::{CONFIDENCE, background_load};
 pub use make::{gates, results};
 pub use method::{ConcurrentCell, Method, Together};
 pub(crate) use profile::changes as operator_changes;
-pub use profile::{NodeShown, OperatorTime, Profile};
+pub use profile::{NodeShown, OperatorTime, Profile, WaitAfter};
 pub use read::{Wanted, outline, parse, read};
 pub use reference::reference_markdown;
 pub use tidy::tidy;

@@ -55,6 +55,9 @@ pub struct Profile {
     /// The nodes that the device waits longest after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_after: Vec<WaitAfter>,
+    /// How many times as long as the device's own clock says its kernels take, where that is too long to be true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excess: Option<f64>,
     /// How exactly the clocks of kernels and nodes are aligned, in nanoseconds: the largest error of a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_ns: Option<u64>,
@@ -108,6 +111,13 @@ pub struct OperatorTime {
     /// Bytes of their outputs in an inference.
     #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub output_bytes: u64,
+    /// Nodes with a kernel on tensor cores; absent of nodes that multiply nothing, and where kernels were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_tensor_cores: Option<u64>,
+    /// Nanoseconds of the host in the calls that launch their kernels, the recording of them included; absent where kernels
+    /// were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_ns: Option<f64>,
 }
 
 impl OperatorTime {
@@ -122,6 +132,8 @@ impl OperatorTime {
             macs: None,
             roofline_share: None,
             output_bytes: 0,
+            on_tensor_cores: None,
+            launch_ns: None,
         }
     }
 }
@@ -208,6 +220,7 @@ impl Profile {
             operators: rows,
             waits: time.waits.as_ref().map(|waits| Estimated::of(time.estimate(waits))),
             waits_after: waits_after(profile),
+            excess: time.excess.map(rounded),
             clock_error_ns: profile.device.iter().map(|device| device.clock_error_ns).max(),
             kernels: longest_kernels(profile),
             no_kernels: profile.no_kernels.clone(),
@@ -230,6 +243,8 @@ fn operator(time: &CellTime<'_>, row: &Operator, with_provider: bool, roofs: &Ro
         macs: row.macs.filter(|macs| *macs > 0),
         roofline_share: roofs.share(row, time).map(rounded),
         output_bytes: row.output_bytes,
+        on_tensor_cores: row.on_device.filter(|_| row.macs > Some(0)).map(|there| there.on_tensor_cores),
+        launch_ns: row.on_device.map(|there| rounded(there.launch_ns)),
     }
 }
 
@@ -244,6 +259,8 @@ fn remaining(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
         roofline_share: None,
         macs: rows.iter().map(|row| row.macs).sum::<Option<u64>>().filter(|macs| *macs > 0),
         output_bytes: rows.iter().map(|row| row.output_bytes).sum(),
+        on_tensor_cores: None,
+        launch_ns: rows.iter().map(|row| Some(row.on_device?.launch_ns)).sum::<Option<f64>>().map(rounded),
     })
 }
 
@@ -325,6 +342,7 @@ pub(crate) fn changes(before: &Profile, after: &Profile) -> Vec<OperatorDifferen
                 operator: Some(name.to_owned()),
                 nodes: [0, 0],
                 difference: Estimated { value: 0.0, low: Some(0.0), high: Some(0.0), n: time.n, supported: None },
+                on_tensor_cores: None,
             });
             known.nodes[side] += row.nodes;
             known.difference = sum(known.difference, time, if side == 0 { -1.0 } else { 1.0 });

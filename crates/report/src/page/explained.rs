@@ -313,10 +313,18 @@ pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Opt
     let saved_ns = estimate(&first.difference);
     let interval = saved_ns.interval.map(|interval| interval.map(f64::abs));
     let saved_ns = Estimate { value: saved_ns.value.abs(), interval, ..saved_ns };
-    Some(match saved_ns.value > explanation.difference_ns.abs() {
+    let saved = match saved_ns.value > explanation.difference_ns.abs() {
         true => format!("all of it in {}", first.in_short()),
         false => format!("saves {} in {}", format::at_least(Unit::Nanoseconds, &saved_ns, 2), first.in_short()),
-    })
+    };
+    // Baseline, cell.
+    let [of_faster, of_slower] = if explanation.cell == faster { [1, 0] } else { [0, 1] };
+    let count = |nodes: [u64; 2], side: usize| format!("{} of {}", nodes[side], first.nodes[side]);
+    let tensor_cores = first.on_tensor_cores.filter(|nodes| nodes[of_faster] > nodes[of_slower]);
+    let tensor_cores = tensor_cores.map(|nodes| {
+        format!(" (nodes on tensor cores: {}, against {})", count(nodes, of_faster), count(nodes, of_slower))
+    });
+    Some(saved + &tensor_cores.unwrap_or_default())
 }
 
 /// `Conv -9.0 ms, MatMul -0.9 ms; QuantizeLinear +0.8 ms`: what a cell saves and what that costs, by the operators of which

@@ -50,7 +50,8 @@ fn every_metric(reader: &Reader<'_>, cells: &[&Cell]) -> Table {
     });
     let meaning = "what has to change before the cell can become much faster (method 5.6); empty if unknown";
     table.add_known(TableColumn::text("bound by").meaning(meaning), |cell| {
-        cell.bound_by.as_ref().map(|bound| TableCell::text(format::bound(bound)))
+        let after = cell.profile.as_ref().map_or(&[][..], |profile| &profile.waits_after);
+        cell.bound_by.as_ref().map(|bound| TableCell::text(format::bound(bound, after)))
     });
     table.add(TableColumn::number("samples").meaning("counted samples of all runs"), |cell| {
         (cell.samples > 0).then(|| TableCell::count(cell.samples))

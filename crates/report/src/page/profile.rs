@@ -6,7 +6,9 @@ use super::{Reader, Section, Table};
 use crate::format::{self, Column, bytes, magnitude, percent, scale};
 use base::metric::{LATENCY, SERVICE, Unit};
 use base::wording::{capitalized, count};
-use judge::results::{CONFIDENCE, Cell, DROWNED, Estimated, INFLATED, LEAST_RUNS, Memory, OperatorTime, Profile};
+use judge::results::{
+    CONFIDENCE, Cell, DROWNED, Estimated, INFLATED, LEAST_RUNS, Memory, OperatorTime, Profile, WAITS,
+};
 use statistics::interval::Estimate;
 
 /// The part of a page that these tables stand in.
@@ -133,6 +135,18 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
         let share = row.as_ref()?.roofline_share.filter(|_| tells_times)?;
         Some(TableCell::number(part_of(share), share))
     });
+    let meaning = "nodes with a kernel on tensor cores, by the names of the kernels";
+    table.add_known(TableColumn::text("tensor cores").meaning(meaning), |row| {
+        let row = row.as_ref()?;
+        Some(TableCell::text(format!("{} of {}", row.on_tensor_cores?, row.nodes)))
+    });
+    let launches: Vec<f64> = rows.iter().flatten().filter_map(|row| row.launch_ns).collect();
+    let unit = scale(Unit::Nanoseconds, launches.iter().copied());
+    let meaning = "time of the host in the calls that launch their kernels, with what recording them takes";
+    table.add_known(TableColumn::number(format!("launches, {}", unit.unit)).meaning(meaning), |row| {
+        let time = row.as_ref()?.launch_ns? / unit.factor;
+        Some(TableCell::number(format::fixed(time, format::significant_decimals(time, 2).max(0)), time))
+    });
     table.add(TableColumn::number("output bytes").meaning("bytes of their outputs"), |row| {
         row.filter(|row| row.nodes > 0).map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
     });
@@ -237,7 +251,15 @@ fn waits_words(profile: &Profile) -> Option<String> {
     let after: Vec<String> =
         profile.waits_after.iter().map(|wait| format!("{} follows {}", percent(wait.share), wait.node)).collect();
     let after = Some(format!("Of the device's idle time {}. ", after.join(", "))).filter(|_| !after.is_empty());
-    Some(format!("{}Clocks of kernels and nodes agree within {error}.", after.unwrap_or_default()))
+    let excess = profile.excess.map(|excess| {
+        let times = format::fixed(excess, 2);
+        format!(" The kernels take {times} times as long as the device's own clock allows: trust the shares more than the times.")
+    });
+    Some(format!(
+        "{}Clocks of kernels and nodes agree within {error}.{}",
+        after.unwrap_or_default(),
+        excess.unwrap_or_default()
+    ))
 }
 
 /// The longest nodes of a cell.
@@ -336,12 +358,18 @@ fn memory_table(cell: &Cell, memory: &Memory) -> Table {
 pub(super) const LEAST_SHARE: f64 = 0.05;
 pub(super) const MOST_NAMED: usize = 4;
 
-/// `Conv 84 %, Concat 5 %; the profiler adds 8 %`.
+/// `Conv 84 %, outside nodes 9 %; the profiler adds 8 %`.
 pub(super) fn shares(cell: &Cell, profile: &Profile) -> String {
     let latency = inference(cell).map_or(f64::INFINITY, |it| it.value);
-    let rows = profile.operators.iter().filter_map(|row| Some((row.operator.as_deref()?, row.time?.value / latency)));
-    let rows = rows.filter(|(_, share)| *share >= LEAST_SHARE).take(MOST_NAMED);
-    let rows: Vec<String> = rows.map(|(operator, share)| format!("{operator} {}", percent(share))).collect();
+    let operators = profile.operators.iter().filter_map(|row| Some((row.name(), row.time?.value)));
+    let waits = profile.waits.map(|waits| (WAITS, waits.value));
+    let rest = if profile.handed_over > 0 { "on the device or outside nodes" } else { "outside nodes" };
+    let rest = profile.between.map(|between| (rest, between.value));
+    let mut rows: Vec<(&str, f64)> = operators.chain(waits).chain(rest).collect();
+    rows.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let is_named = |(position, (_, time)): &(usize, (&str, f64))| *position == 0 || *time >= LEAST_SHARE * latency;
+    let rows = rows.into_iter().enumerate().filter(is_named).take(MOST_NAMED);
+    let rows: Vec<String> = rows.map(|(_, (name, time))| format!("{name} {}", percent(time / latency))).collect();
     let slowdown = profile.slowdown.filter(|slowdown| slowdown.value > INFLATED);
     let slowdown = slowdown.map(|slowdown| format!("; the profiler adds {}", percent(slowdown.value - 1.0)));
     rows.join(", ") + &slowdown.unwrap_or_default()

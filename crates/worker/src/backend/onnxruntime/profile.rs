@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
+use super::placement::CPU;
 use super::trace::{COPIES, Events};
 use crate::backend::{Failure, FailureKind, TimeShares};
 
@@ -26,7 +27,13 @@ pub(super) fn shares(folder: &Path, inference: Duration) -> Result<TimeShares, F
         events.read(file).map_err(unreadable)?;
         for traced in events.all().map_err(unreadable)?.0.nodes.iter().filter(|traced| !traced.is_launch) {
             let is_copy = COPIES.contains(&traced.node.operator.as_str());
-            *if is_copy { &mut copies } else { &mut cpu } += traced.self_us.iter().sum::<f64>();
+            // Some builds report what a node took on the device.
+            let part = match () {
+                () if is_copy => &mut copies,
+                () if traced.node.provider == CPU => &mut cpu,
+                () => continue,
+            };
+            *part += traced.self_us.iter().sum::<f64>();
         }
         files += 1;
     }
@@ -53,6 +60,7 @@ mod tests {
         {"cat":"Node","tid":1,"dur":300,"ts":102,"ph":"X","name":"c_kernel_time","args":{"op_name":"MemcpyToHost","provider":"WebGpuExecutionProvider"}},
         {"cat":"Node","tid":1,"dur":150,"ts":410,"ph":"X","name":"m_kernel_time","args":{"op_name":"Mod","provider":"CPUExecutionProvider"}},
         {"cat":"Node","tid":1,"dur":200,"ts":402,"ph":"X","name":"l_kernel_time","args":{"op_name":"Loop","provider":"CPUExecutionProvider"}},
+        {"cat":"Kernel","tid":7,"dur":90,"ts":200,"ph":"X","name":"gemm","args":{"parent_name":"a_kernel_time"}},
         {"cat":"Node","tid":1,"dur":9,"ts":405,"ph":"X","name":"m_fence_before","args":{"op_name":"Mod"}}
     ]"#;
 

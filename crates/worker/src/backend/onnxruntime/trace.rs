@@ -10,7 +10,7 @@
 //!   node that it runs in.
 //! - Shapes and bytes are those of the first inference: later ones take one block for all that the runtime planned.
 //! - The event of a node on another device holds the time that the host took to launch it. `Kernel` events hold its time on
-//!   the device; only some builds write them.
+//!   the device; only some builds write them. WebGPU writes `Api` events, `node&operator&program`, by a clock of its own.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -128,6 +128,8 @@ enum What {
     Node { facts: usize, holds: bool, live_bytes: Option<u64> },
     /// Time on a device, of the nodes of this name.
     Kernel { parent: usize },
+    /// The same by a clock that has another zero.
+    Program { parent: usize },
 }
 
 impl Event {
@@ -136,7 +138,7 @@ impl Event {
     fn order(&self) -> impl Ord + use<> {
         let (facts, holds, live_bytes) = match self.what {
             What::Node { facts, holds, live_bytes } => (facts, holds, live_bytes),
-            What::Run | What::Kernel { .. } => (0, false, None),
+            What::Run | What::Kernel { .. } | What::Program { .. } => (0, false, None),
         };
         (self.start, !holds, Reverse(self.end), facts, live_bytes, self.thread)
     }
@@ -246,10 +248,11 @@ impl Events {
                 // Older versions write fences around a node.
                 None => return,
             },
-            "Kernel" => {
-                let next = self.parents.len();
-                What::Kernel { parent: *self.parents.entry(text(arguments, "parent_name").to_owned()).or_insert(next) }
-            }
+            "Kernel" => What::Kernel { parent: self.parent(text(arguments, "parent_name").to_owned()) },
+            "Api" => match name.rsplitn(3, '&').nth(2) {
+                Some(node) => What::Program { parent: self.parent(format!("{node}{NODE}")) },
+                None => return,
+            },
             _ => return,
         };
         // The profiler writes whole microseconds: other events are not its own.
@@ -258,6 +261,12 @@ impl Events {
             self.look_at_arena(start, arguments);
             self.events.push(Event { thread, start, end: start.saturating_add(duration.max(0)), what });
         }
+    }
+
+    /// The index of the name of a node's event.
+    fn parent(&mut self, name: String) -> usize {
+        let next = self.parents.len();
+        *self.parents.entry(name).or_insert(next)
     }
 
     /// What was in use before the first node, and the most that was held; older versions report neither.
@@ -348,7 +357,7 @@ impl Events {
             let to = events.partition_point(|event| event.start < end);
             found.add(position.checked_sub(first), &events[from..to]);
         }
-        found.put_kernels(&runs[first..], &events, &parents);
+        found.put_kernels(&runs, inferences, &events, &parents);
         found.nodes.retain(|traced| traced.executions > 0);
         let arena = arena.map(|(_, arena)| arena);
         let trace = Trace { nodes: found.nodes, arena, device: None };
@@ -417,29 +426,55 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// Replaces the time of a launch by the time on the device, where only one node has the name. A kernel may start
-    /// when its inference has ended on the host, so those are shared out among the inferences by the starts of these.
-    fn put_kernels(&mut self, runs: &[Event], events: &[Event], parents: &HashMap<String, usize>) {
-        if parents.is_empty() {
-            return;
-        }
+    /// Replaces the times of launches in the last `inferences` by those on the device, where only one node has the name.
+    fn put_kernels(&mut self, runs: &[Event], inferences: usize, events: &[Event], parents: &HashMap<String, usize>) {
+        let counted = &runs[runs.len() - inferences..];
         let mut launches: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut without = Vec::new();
         for ((_, (name, ..)), index) in self.node_indices.iter().filter(|(_, index)| self.nodes[**index].is_launch) {
-            if let Some(parent) = parents.get(&format!("{name}{NODE}")) {
-                launches.entry(*parent).or_default().push(*index);
+            match parents.get(&format!("{name}{NODE}")) {
+                Some(parent) => launches.entry(*parent).or_default().push(*index),
+                None => without.push(*index),
             }
         }
+        let mut programs: HashMap<usize, Vec<f64>> = HashMap::new();
         for event in events {
-            let What::Kernel { parent } = event.what else { continue };
-            let after = runs.partition_point(|run| run.start <= event.start);
-            if let (Some([index]), Some(inference)) = (launches.get(&parent).map(Vec::as_slice), after.checked_sub(1)) {
-                let traced = &mut self.nodes[*index];
-                if std::mem::take(&mut traced.is_launch) {
-                    traced.self_us.fill(0.0);
-                }
-                traced.self_us[inference] += event.microseconds();
+            let (What::Kernel { parent } | What::Program { parent }) = event.what else { continue };
+            let Some(&[index]) = launches.get(&parent).map(Vec::as_slice) else { continue };
+            if matches!(event.what, What::Program { .. }) {
+                programs.entry(index).or_default().push(event.microseconds());
+                continue;
+            }
+            // A kernel may start when its inference has ended on the host: the starts of inferences share them out.
+            let after = counted.partition_point(|run| run.start <= event.start);
+            if let Some(inference) = after.checked_sub(1) {
+                self.nodes[index].put(inference, event.microseconds());
             }
         }
+        // As many in each inference, but for those that prepare weights in the first.
+        programs.retain(|_, microseconds| microseconds.len() >= runs.len());
+        if !programs.is_empty() {
+            // A node without a program did nothing on the device, and a copy back waits for the programs before it.
+            without.into_iter().for_each(|index| self.nodes[index].put(0, 0.0));
+            let copies = self.nodes.iter_mut().filter(|traced| traced.node.operator == "MemcpyToHost");
+            copies.for_each(|traced| traced.is_launch = true);
+        }
+        for (index, microseconds) in programs {
+            let in_each = microseconds.len() / runs.len();
+            for (inference, microseconds) in (0..inferences).rev().zip(microseconds.rchunks(in_each)) {
+                self.nodes[index].put(inference, microseconds.iter().sum());
+            }
+        }
+    }
+}
+
+impl TracedNode {
+    /// Adds time on the device, which takes the place of that of launches.
+    fn put(&mut self, inference: usize, microseconds: f64) {
+        if std::mem::take(&mut self.is_launch) {
+            self.self_us.fill(0.0);
+        }
+        self.self_us[inference] += microseconds;
     }
 }
 

@@ -202,8 +202,22 @@ fn a_trace_from_which_events_were_dropped_is_not_used() {
 
 /// Values that events hold, and others.
 fn strange() -> impl Strategy<Value = Value> {
-    let texts =
-        ["", "Node", "Session", "Kernel", "model_run", "a_kernel_time", "_kernel_time", "If", "Loop", CPU, "-7", "9"];
+    let texts = [
+        "",
+        "Node",
+        "Session",
+        "Kernel",
+        "Api",
+        "a&b&c",
+        "model_run",
+        "a_kernel_time",
+        "_kernel_time",
+        "If",
+        "Loop",
+        CPU,
+        "-7",
+        "9",
+    ];
     let numbers = [0, 1, 2, 3, 5, -1, i64::MIN, i64::MAX, i64::MAX - 1];
     let leaf = prop_oneof![
         6 => prop::sample::select(texts.to_vec()).prop_map(Value::from),

@@ -50,6 +50,30 @@ fn kernels_are_those_of_a_node_in_a_body() {
     assert_eq!(launches(&events)[1], ("Loop_1/Gemm_1".to_owned(), false, vec![30.0, 0.0]));
 }
 
+/// As ONNX Runtime 1.27.0 writes them for WebGPU: the zero of their clock is the first program's start.
+fn program(name: &str, start: i64, duration: i64) -> Value {
+    json!({"cat": "Api", "name": name, "pid": -1, "tid": -1, "ts": start, "dur": duration, "args": {"cache_key": ""}})
+}
+
+#[test]
+fn programs_of_a_node_are_its_times_in_their_order() {
+    let mut events = events();
+    // Weights are prepared once; then the node has two programs in each inference.
+    events.push(program("Gemm_1&Gemm&Transpose", 0, 900));
+    for (start, scale) in [(1_000, 1), (2_000, 2), (3_000, 3)] {
+        events.push(program("Gemm_1&Gemm&MatMul", start, 20 * scale));
+        events.push(program("Gemm_1&Gemm&Add", start + 100, scale));
+    }
+    events.extend([program("Gemm_1", 3_500, 900), program("a&b&c&d", 3_500, 900)]);
+    let found = launches(&events);
+    assert_eq!(found[0], ("Gemm_1".to_owned(), false, vec![42.0, 63.0]));
+    // A copy back waits for them, and for how long is not its own time.
+    assert_eq!((found[1].0.as_str(), found[1].1), ("MemcpyToHost_1", true));
+    // In an inference or two it did not run.
+    events.retain(|event| event["cat"] != "Api" || event["ts"] == 3_000);
+    assert!(launches(&events)[0].1);
+}
+
 #[test]
 fn whose_kernels_they_are_is_unknown_where_a_name_repeats() {
     let events = [

@@ -197,6 +197,9 @@ fn goals_and_gates_may_name_the_time_of_an_operator() {
     project.run(&["x.yaml", "--profile", "--output", "new"]).expect_code(4);
     let fallen = project.run(&["diff", "old", "new", "--gate", "--metric", "operator.Conv.self"]).expect_code(4);
     assert!(fallen.stdout.contains("Conv time"), "{}", fallen.stdout);
+    project.write("x.yaml", &format!("{TWO}goals: [{{ metric: operator.Softmax.self, max: 7ms }}]\n"));
+    let unknown = project.run(&["x.yaml", "--profile", "--output", "unknown"]);
+    assert!(unknown.stdout.contains("(no profile has a time of Softmax)"), "{}", unknown.stdout);
 }
 
 #[test]

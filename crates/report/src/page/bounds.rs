@@ -134,7 +134,11 @@ pub(super) fn value_words(check: &BoundCheck, cell: &BoundedCell) -> String {
     match (value, reason) {
         (Some(value), Some(reason)) => format!("{value}: {reason}"),
         (Some(value), None) => value,
-        (None, reason) => reason.unwrap_or_else(|| "no value".to_owned()),
+        (None, Some(reason)) => reason,
+        (None, None) => match metric.metric.operator() {
+            Some(operator) => format!("no profile has a time of {operator}"),
+            None => "no value".to_owned(),
+        },
     }
 }
 

@@ -8,6 +8,7 @@ use super::models::{SLOW, Size};
 use super::{GROWTH, IN_FLIGHT, SETS, Seen, Tried};
 use base::metric;
 use experiment::{Device, LowerPrecision};
+use judge::profile::UNCLOSED;
 use quality::fidelity::Fidelity;
 use worker::backend::trace::DeviceTime;
 use worker::backend::{Failure, FailureKind};
@@ -188,7 +189,7 @@ impl Checks {
         let mut holds = longest.0 == SLOW;
         if let (Some(DeviceTime::Recorded { busy_ns, .. }), Some(device_ns)) = (&seen.run.device, seen.device_ns) {
             found += &format!("; all kernels {} of {} by the device's clock", ms(*busy_ns), ms(device_ns));
-            holds = holds && *busy_ns <= 1.03 * device_ns;
+            holds = holds && *busy_ns <= UNCLOSED * device_ns;
         }
         self.add(WHAT, holds, found);
     }

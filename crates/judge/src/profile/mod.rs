@@ -34,7 +34,7 @@ pub const INFLATED: f64 = 1.10;
 pub const DROWNED: f64 = 2.0;
 
 /// Kernels that take this much longer than the device's own clock says do not add up with the rest.
-const UNCLOSED: f64 = 1.03;
+pub const UNCLOSED: f64 = 1.03;
 
 /// Self times that add up to more than this share of the latency overlap.
 const OVERLAPPING: f64 = 1.05;
@@ -132,8 +132,8 @@ impl<'a> CellTime<'a> {
         let known_in = |process: usize| profile.nodes.iter().filter_map(|node| node.self_ns[process]).sum::<f64>();
         let known: Vec<f64> = (0..processes).map(known_in).collect();
         let executions: f64 = profile.nodes.iter().map(|node| node.executions).sum();
-        let has_kernels = !profile.device.is_empty();
-        // CUPTI slows the host. That it slows no kernel is assumed: it has not been measured.
+        let has_kernels = profile.nodes.iter().any(|node| !node.on_device.is_empty());
+        // Recording slows the host. That it slows no kernel is assumed: it has not been measured.
         let cost = if has_kernels { Cost::none(profile) } else { Cost::of(profile, &known, executions)? };
         let latency = latency?;
         let latency_ns = latency.value;
@@ -156,7 +156,7 @@ impl<'a> CellTime<'a> {
         };
         let nodes: Vec<Option<Part>> = profile.nodes.iter().zip(&cost.held_ns).map(part).collect();
         let in_nodes = Part::sum(nodes.iter().flatten());
-        let waits = has_kernels.then(|| waits(profile, &scale));
+        let waits = (!profile.device.is_empty()).then(|| waits(profile, &scale));
         let known = Part::sum([&in_nodes].into_iter().chain(&waits));
         let rest = |process: usize| latency_ns - known.values.get(process).copied().unwrap_or(0.0);
         let between = Part { values: (0..processes).map(rest).collect() };
@@ -185,7 +185,8 @@ fn waits(profile: &CellProfile, scale: &[f64]) -> Part {
         nodes.filter_map(|node| node.self_ns[process]).sum::<f64>()
     };
     let of_process = |(process, (device, scale)): (usize, (&DeviceProfile, &f64))| {
-        let idle = device.plain_ns.unwrap_or(device.span_ns) - device.busy_ns;
+        let clock_ns = device.plain_ns.unwrap_or(device.span_ns).min(profile.plain_ns[process]);
+        let idle = clock_ns - device.busy_ns;
         (idle - on_host(process)).max(0.0) * scale
     };
     Part { values: profile.device.iter().zip(scale).enumerate().map(of_process).collect() }
@@ -198,7 +199,7 @@ fn excess(profile: &CellProfile) -> Option<f64> {
     let without: Option<Vec<f64>> = device().map(|device| Some(device.busy_ns / device.plain_ns?)).collect();
     let with: Option<Vec<f64>> = device().map(|device| Some(device.span_ns / device.profiled_ns?)).collect();
     let ratios = [without, with].into_iter().flatten().filter_map(|ratios| mean(&ratios));
-    ratios.reduce(f64::max).filter(|ratio| *ratio > UNCLOSED)
+    ratios.reduce(f64::max).filter(|ratio| *ratio > UNCLOSED && ratio.is_finite())
 }
 
 /// Two cells that are compared.

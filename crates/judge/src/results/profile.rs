@@ -111,7 +111,7 @@ pub struct OperatorTime {
     /// Bytes of their outputs in an inference.
     #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub output_bytes: u64,
-    /// Nodes with a kernel on tensor cores; absent of nodes that multiply nothing, and where kernels were not recorded.
+    /// Nodes with a kernel on tensor cores; absent of nodes that multiply nothing, and where CUPTI recorded no kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_tensor_cores: Option<u64>,
     /// Nanoseconds of the host in the calls that launch their kernels, the recording of them included; absent where kernels
@@ -243,7 +243,10 @@ fn operator(time: &CellTime<'_>, row: &Operator, with_provider: bool, roofs: &Ro
         macs: row.macs.filter(|macs| *macs > 0),
         roofline_share: roofs.share(row, time).map(rounded),
         output_bytes: row.output_bytes,
-        on_tensor_cores: row.on_device.filter(|_| row.macs > Some(0)).map(|there| there.on_tensor_cores),
+        on_tensor_cores: row
+            .on_device
+            .filter(|_| row.macs != Some(0) && time.waits.is_some())
+            .map(|there| there.on_tensor_cores),
         launch_ns: row.on_device.map(|there| rounded(there.launch_ns)),
     }
 }
@@ -269,7 +272,8 @@ fn waits_after(profile: &CellProfile) -> Vec<WaitAfter> {
     const MOST: usize = 3;
     const LEAST: f64 = 0.1;
     let idle = |device: &DeviceProfile| device.profiled_ns.unwrap_or(device.span_ns) - device.busy_ns;
-    let all: f64 = profile.device.iter().map(idle).sum();
+    let known = profile.nodes.iter().flat_map(|node| &node.on_device).map(|there| there.waits_ns);
+    let all = profile.device.iter().map(idle).sum::<f64>().max(known.sum());
     let wait = |node: &ProfiledNode| WaitAfter {
         node: node.node.path.clone(),
         share: rounded(node.on_device.iter().map(|there| there.waits_ns).sum::<f64>() / all),

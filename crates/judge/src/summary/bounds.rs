@@ -49,7 +49,7 @@ fn facts(manifest: &Manifest, (index, cell): (usize, &Cell), summary: &CellSumma
         copying: estimated(metric::COPIES),
         // What is started while earlier nodes compute is within the device's own time, whose waits a profile knows.
         launching: on_host
-            .map(|on_host| on_host + waits)
+            .map(|on_host| (on_host + waits).min(1.0))
             .into_iter()
             .chain(launching(manifest, cell, latency))
             .reduce(f64::max),

@@ -12,7 +12,7 @@ use crate::mark::claimed;
 use base::metric::Unit;
 use base::wording::{count, grouped, list, some};
 use experiment::Axis;
-use judge::results::{Cell, Estimated, Explanation, LEAST_RUNS, OperatorDifference, Profile};
+use judge::results::{Cell, Estimated, Explanation, LEAST_RUNS, OperatorDifference, Profile, WAITS};
 use plan::CellId;
 use statistics::interval::Estimate;
 
@@ -219,9 +219,11 @@ fn pair_of(reader: &Reader<'_>, explanation: &Explanation) -> String {
 fn explained_words(explanation: &Explanation) -> String {
     let [difference, again] = [explanation.difference_ns, explanation.seen_again_ns]
         .map(|value| format::measured(Unit::Nanoseconds, value.abs(), None));
+    let has_waits = explanation.rows.iter().any(|row| row.name() == WAITS);
+    let what = if has_waits { "Operators and the device's waits" } else { "Operators" };
     match explanation.explained.filter(|_| explanation.is_seen_again()) {
         Some(explained) => format!(
-            "Operators explain {} of the difference of {difference}. The plain processes of the profile differ by {again}.",
+            "{what} explain {} of the difference of {difference}. The plain processes of the profile differ by {again}.",
             percent(explained)
         ),
         None => {

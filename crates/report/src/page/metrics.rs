@@ -4,6 +4,7 @@
 use super::cells::absence;
 use super::load::known_end;
 use super::notices::is_everywhere;
+use super::profile::waits_after;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table};
 use crate::batch_search::{end, tried};
@@ -50,8 +51,7 @@ fn every_metric(reader: &Reader<'_>, cells: &[&Cell]) -> Table {
     });
     let meaning = "what has to change before the cell can become much faster (method 5.6); empty if unknown";
     table.add_known(TableColumn::text("bound by").meaning(meaning), |cell| {
-        let after = cell.profile.as_ref().map_or(&[][..], |profile| &profile.waits_after);
-        cell.bound_by.as_ref().map(|bound| TableCell::text(format::bound(bound, after)))
+        cell.bound_by.as_ref().map(|bound| TableCell::text(format::bound(bound, waits_after(cell))))
     });
     table.add(TableColumn::number("samples").meaning("counted samples of all runs"), |cell| {
         (cell.samples > 0).then(|| TableCell::count(cell.samples))

@@ -7,7 +7,7 @@ use crate::format::{self, Column, bytes, magnitude, percent, scale};
 use base::metric::{LATENCY, SERVICE, Unit};
 use base::wording::{capitalized, count};
 use judge::results::{
-    CONFIDENCE, Cell, DROWNED, Estimated, INFLATED, LEAST_RUNS, Memory, OperatorTime, Profile, WAITS,
+    Bound, CONFIDENCE, Cell, DROWNED, Estimated, INFLATED, LEAST_RUNS, Memory, OperatorTime, Profile, WAITS, WaitAfter,
 };
 use statistics::interval::Estimate;
 
@@ -235,13 +235,19 @@ fn cost_words(profile: &Profile, slowdown: &Estimated) -> String {
     let times = format::ratio(slowdown.value, estimate(slowdown).interval).replacen('x', "", 1);
     match profile.waits {
         Some(_) => format!(
-            "{pairs} of processes, with CUPTI and without, each of {inferences} or more inferences. A node's time is that of its kernels. With CUPTI an inference takes {times} times as long; the waits are those without it."
+            "{pairs} of processes, with CUPTI and without, each of {inferences} or more inferences. A node's time is that of its kernels. With CUPTI an inference takes {times} times as long."
         ),
-        None => format!(
-            "{pairs} of processes, with the profiler and without, each of {inferences} or more inferences. The profiler makes an inference {times} times as long; {} were taken off each of {} of a node.",
-            format::measured(Unit::Nanoseconds, profile.cost_ns, None),
-            count(profile.executions.round() as u64, "execution"),
-        ),
+        None => {
+            let taken_off = format!(
+                "; {} were taken off each of {} of a node",
+                format::measured(Unit::Nanoseconds, profile.cost_ns, None),
+                count(profile.executions.round() as u64, "execution"),
+            );
+            let taken_off = if profile.cost_ns > 0.0 { taken_off } else { String::new() };
+            format!(
+                "{pairs} of processes, with the profiler and without, each of {inferences} or more inferences. The profiler makes an inference {times} times as long{taken_off}."
+            )
+        }
     }
 }
 
@@ -253,7 +259,7 @@ fn waits_words(profile: &Profile) -> Option<String> {
     let after = Some(format!("Of the device's idle time {}. ", after.join(", "))).filter(|_| !after.is_empty());
     let excess = profile.excess.map(|excess| {
         let times = format::fixed(excess, 2);
-        format!(" The kernels take {times} times as long as the device's own clock allows: trust the shares more than the times.")
+        format!(" Kernels as recorded take {times} times as long as the device's own clock allows: compare nodes with each other, not with the latency.")
     });
     Some(format!(
         "{}Clocks of kernels and nodes agree within {error}.{}",
@@ -288,6 +294,17 @@ fn nodes(cell: &Cell, profile: &Profile) -> Table {
     table.table(notes.into_iter().collect())
 }
 
+/// The nodes that the device waits after, where its waits are much of what bounds a cell.
+pub(super) fn waits_after(cell: &Cell) -> &[WaitAfter] {
+    let launching = match cell.bound_by {
+        Some(Bound::Launching { share }) => share,
+        _ => return &[],
+    };
+    let waits =
+        cell.profile.as_ref().and_then(|profile| Some((profile, profile.waits?.value / inference(cell)?.value)));
+    waits.filter(|(_, share)| *share >= 0.5 * launching).map_or(&[], |(profile, _)| &profile.waits_after)
+}
+
 /// A kernel's name without arguments of its template, where they make it long, but for CUTLASS's, which are the name.
 fn short_name(name: &str) -> String {
     const MOST: usize = 80;
@@ -301,11 +318,11 @@ fn kernels(profile: &Profile) -> Table {
     let longest = profile.kernels.first().map_or(0.0, |kernel| kernel.time_ns);
     let unit = scale(Unit::Nanoseconds, [longest]);
     let mut table = Columns::of(&profile.kernels);
-    table.add(TableColumn::text("kernel").meaning("as CUPTI names it"), |kernel| {
+    table.add(TableColumn::text("kernel").meaning("as the device's library names it"), |kernel| {
         TableCell::text(short_name(&kernel.name))
     });
-    table.add(TableColumn::text("tensor cores").meaning("by its name"), |kernel| {
-        TableCell::text(if kernel.tensor_cores { "yes" } else { "" })
+    table.add_known(TableColumn::text("tensor cores").meaning("by its name"), |kernel| {
+        kernel.tensor_cores.then(|| TableCell::text("yes"))
     });
     table.add(TableColumn::text("operators"), |kernel| TableCell::text(kernel.operators.join(", ")));
     table.add(TableColumn::number("executions").meaning("in an inference"), |kernel| {

@@ -267,9 +267,10 @@ impl Backend for MockBackend {
     fn trace(&mut self, inferences: usize, _keep: Option<&Path>) -> Result<Trace, Failure> {
         let all = self.inferences.take().unwrap_or_default();
         let last = &all[all.len().saturating_sub(inferences)..];
-        let on_device = self.request.on_device;
+        let on_device = self.request.on_device.filter(|share| *share > 0.0);
         let in_nodes: f64 = self.operators().iter().map(|(_, share)| share).sum();
         let (device, cost) = on_device.map_or((1.0, PROFILER_NS as f64), |share| (share, 0.0));
+        let wait = if in_nodes > 0.0 { (1.0 - in_nodes).max(0.0) / in_nodes } else { 0.0 };
         let node = |(operator, share): (String, f64)| TracedNode {
             node: Node {
                 path: format!("{}_0", operator.to_lowercase()),
@@ -280,7 +281,7 @@ impl Backend for MockBackend {
             executions: last.len() as u64,
             self_us: last.iter().map(|nanos| (*nanos as f64 * share * device + cost) / 1e3).collect(),
             is_launch: false,
-            on_device: on_device.map(|_| on_device_of(last, share * device, (1.0 - in_nodes).max(0.0) / in_nodes)),
+            on_device: on_device.map(|_| on_device_of(last, share * device, wait)),
         };
         Ok(Trace {
             nodes: self.operators().into_iter().map(node).collect(),

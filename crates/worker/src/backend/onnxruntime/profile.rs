@@ -1,8 +1,7 @@
 //! Where the time of an inference goes, by ONNX Runtime's own profiler.
 //!
 //! Input: the files that the profiler writes for runs (trace events as JSON). Output: the parts of nodes on the CPU and of
-//! copies. The duration of a node on a device is the time in which the host launches it, so only those two are
-//! reported.
+//! copies: what nodes on a device take is not.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -25,9 +24,8 @@ pub(super) fn shares(folder: &Path, inference: Duration) -> Result<TimeShares, F
         // Each run has a clock of its own.
         let mut events = Events::default();
         events.read(file).map_err(unreadable)?;
-        for traced in events.all().map_err(unreadable)?.0.nodes.iter().filter(|traced| !traced.is_launch) {
+        for traced in &events.all().map_err(unreadable)?.0.nodes {
             let is_copy = COPIES.contains(&traced.node.operator.as_str());
-            // Some builds report what a node took on the device.
             let part = match () {
                 () if is_copy => &mut copies,
                 () if traced.node.provider == CPU => &mut cpu,

@@ -10,7 +10,9 @@
 //!   node that it runs in.
 //! - Shapes and bytes are those of the first inference: later ones take one block for all that the runtime planned.
 //! - The event of a node on another device holds the time that the host took to launch it. `Kernel` events hold its time on
-//!   the device; only some builds write them. WebGPU writes `Api` events, `node&operator&program`, by a clock of its own.
+//!   the device; only some builds write them. WebGPU writes `Api` events (`programs`).
+
+mod programs;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -22,6 +24,7 @@ use std::path::Path;
 use serde_json::Value;
 use serde_json::error::Category;
 
+use self::programs::Programs;
 use super::placement::CPU;
 use super::spans::{Span, Spans};
 use crate::backend::trace::{Arena, Node, Trace, TracedNode};
@@ -35,6 +38,9 @@ const MOST_EVENTS: usize = 1_000_000;
 /// What the name of a node's event ends in.
 const NODE: &str = "_kernel_time";
 
+/// The category of programs of WebGPU.
+const PROGRAM: &str = "Api";
+
 /// Operators that copy between host and device; the runtime adds them, and they wait for the copy.
 pub(super) const COPIES: [&str; 2] = ["MemcpyToHost", "MemcpyFromHost"];
 
@@ -47,10 +53,10 @@ pub fn read(file: &Path, inferences: usize, keep: Option<&Path>) -> Result<Trace
     let mut events = Events::default();
     let opened = plain_file::open(file).map_err(|error| failed(&error))?;
     events.read(opened).map_err(|error| failed(&error))?;
-    let warmup = events.warmup(inferences);
+    let (warmup, offset) = (events.warmup(inferences), events.program_offset());
     let trace = events.last(inferences).map_err(|error| failed(&error))?;
     // What is known does not depend on the copy.
-    let _not_kept = keep.map(|keep| copy(file, &warmup, &[], keep));
+    let _not_kept = keep.map(|keep| copy(file, &warmup, offset, &[], keep));
     Ok(trace)
 }
 
@@ -69,13 +75,17 @@ fn failed(error: &dyn fmt::Display) -> Failure {
     Failure::new(FailureKind::Internal, format!("the profiler's trace: {error}"))
 }
 
-/// Writes a trace without its warm-up, which would be most of it, and with further events, compressed.
-pub(super) fn copy(file: &Path, warmup: &Range<i64>, more: &[Value], to: &Path) -> io::Result<()> {
+/// Writes a trace without its warm-up, which would be most of it, and with further events, compressed. Programs of WebGPU are
+/// put later by an offset.
+pub(super) fn copy(file: &Path, warmup: &Range<i64>, offset: i64, more: &[Value], to: &Path) -> io::Result<()> {
     let mut file = plain_file::open(file)?;
     plain_file::replace(to, |to| {
         let mut to = BufWriter::new(zstd::Encoder::new(to, zstd::DEFAULT_COMPRESSION_LEVEL)?);
         let (mut separator, mut written) = ("[\n", Ok(()));
-        json_array::each_item(&mut file, &mut |event| {
+        json_array::each_item(&mut file, &mut |mut event| {
+            if let (PROGRAM, Some(start)) = (text(&event, "cat"), event["ts"].as_i64()) {
+                event["ts"] = start.saturating_add(offset).into();
+            }
             let is_kept = event["ts"].as_i64().is_some_and(|start| !warmup.contains(&start));
             if is_kept && written.is_ok() {
                 let before = to.write_all(separator.as_bytes());
@@ -128,8 +138,6 @@ enum What {
     Node { facts: usize, holds: bool, live_bytes: Option<u64> },
     /// Time on a device, of the nodes of this name.
     Kernel { parent: usize },
-    /// The same by a clock that has another zero.
-    Program { parent: usize },
 }
 
 impl Event {
@@ -138,7 +146,7 @@ impl Event {
     fn order(&self) -> impl Ord + use<> {
         let (facts, holds, live_bytes) = match self.what {
             What::Node { facts, holds, live_bytes } => (facts, holds, live_bytes),
-            What::Run | What::Kernel { .. } | What::Program { .. } => (0, false, None),
+            What::Run | What::Kernel { .. } => (0, false, None),
         };
         (self.start, !holds, Reverse(self.end), facts, live_bytes, self.thread)
     }
@@ -213,6 +221,7 @@ pub(super) struct Events {
     events: Vec<Event>,
     facts: HashMap<NodeFacts, usize>,
     parents: HashMap<String, usize>,
+    programs: Programs,
     /// What is known of the arena, and from a node of when.
     arena: Option<(i64, Arena)>,
 }
@@ -248,11 +257,14 @@ impl Events {
                 // Older versions write fences around a node.
                 None => return,
             },
-            "Kernel" => What::Kernel { parent: self.parent(text(arguments, "parent_name").to_owned()) },
-            "Api" => match name.rsplitn(3, '&').nth(2) {
-                Some(node) => What::Program { parent: self.parent(format!("{node}{NODE}")) },
-                None => return,
-            },
+            "Kernel" => {
+                let next = self.parents.len();
+                What::Kernel { parent: *self.parents.entry(text(arguments, "parent_name").to_owned()).or_insert(next) }
+            }
+            PROGRAM => {
+                let times = event["ts"].as_i64().zip(event["dur"].as_i64());
+                return times.into_iter().for_each(|(start, duration)| self.programs.add(name, start, duration));
+            }
             _ => return,
         };
         // The profiler writes whole microseconds: other events are not its own.
@@ -261,12 +273,6 @@ impl Events {
             self.look_at_arena(start, arguments);
             self.events.push(Event { thread, start, end: start.saturating_add(duration.max(0)), what });
         }
-    }
-
-    /// The index of the name of a node's event.
-    fn parent(&mut self, name: String) -> usize {
-        let next = self.parents.len();
-        *self.parents.entry(name).or_insert(next)
     }
 
     /// What was in use before the first node, and the most that was held; older versions report neither.
@@ -304,6 +310,19 @@ impl Events {
         start(1)..start(runs.len().saturating_sub(inferences))
     }
 
+    /// How many microseconds later programs of WebGPU ran than they say, at the least.
+    fn program_offset(&self) -> i64 {
+        let mut last: HashMap<usize, i64> = HashMap::new();
+        for event in &self.events {
+            if let What::Node { facts, .. } = event.what {
+                let start = last.entry(facts).or_insert(event.start);
+                *start = event.start.max(*start);
+            }
+        }
+        let names = self.facts.iter().filter_map(|(facts, index)| Some((facts.node.path.as_str(), *last.get(index)?)));
+        self.programs.offset(&names.collect())
+    }
+
     /// What ran in all inferences, and when each node did.
     ///
     /// # Errors
@@ -331,7 +350,7 @@ impl Events {
         let Some(first) = runs.len().checked_sub(inferences) else {
             return Err(TraceError::Inferences { found: runs.len(), wanted: inferences });
         };
-        let Events { mut events, facts, parents, arena, .. } = self;
+        let Events { mut events, facts, parents, programs, arena, .. } = self;
         // Their order in the file means nothing.
         let mut facts: Vec<(NodeFacts, usize)> = facts.into_iter().collect();
         facts.sort_unstable();
@@ -357,7 +376,8 @@ impl Events {
             let to = events.partition_point(|event| event.start < end);
             found.add(position.checked_sub(first), &events[from..to]);
         }
-        found.put_kernels(&runs, inferences, &events, &parents);
+        found.put_kernels(&runs[first..], &events, &parents);
+        found.put_programs(programs, runs.len());
         found.nodes.retain(|traced| traced.executions > 0);
         let arena = arena.map(|(_, arena)| arena);
         let trace = Trace { nodes: found.nodes, arena, device: None };
@@ -426,55 +446,35 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// Replaces the times of launches in the last `inferences` by those on the device, where only one node has the name.
-    fn put_kernels(&mut self, runs: &[Event], inferences: usize, events: &[Event], parents: &HashMap<String, usize>) {
-        let counted = &runs[runs.len() - inferences..];
-        let mut launches: HashMap<usize, Vec<usize>> = HashMap::new();
-        let mut without = Vec::new();
-        for ((_, (name, ..)), index) in self.node_indices.iter().filter(|(_, index)| self.nodes[**index].is_launch) {
-            match parents.get(&format!("{name}{NODE}")) {
-                Some(parent) => launches.entry(*parent).or_default().push(*index),
-                None => without.push(*index),
-            }
-        }
-        let mut programs: HashMap<usize, Vec<f64>> = HashMap::new();
-        for event in events {
-            let (What::Kernel { parent } | What::Program { parent }) = event.what else { continue };
-            let Some(&[index]) = launches.get(&parent).map(Vec::as_slice) else { continue };
-            if matches!(event.what, What::Program { .. }) {
-                programs.entry(index).or_default().push(event.microseconds());
-                continue;
-            }
-            // A kernel may start when its inference has ended on the host: the starts of inferences share them out.
-            let after = counted.partition_point(|run| run.start <= event.start);
-            if let Some(inference) = after.checked_sub(1) {
-                self.nodes[index].put(inference, event.microseconds());
-            }
-        }
-        // As many in each inference, but for those that prepare weights in the first.
-        programs.retain(|_, microseconds| microseconds.len() >= runs.len());
-        if !programs.is_empty() {
-            // A node without a program did nothing on the device, and a copy back waits for the programs before it.
-            without.into_iter().for_each(|index| self.nodes[index].put(0, 0.0));
-            let copies = self.nodes.iter_mut().filter(|traced| traced.node.operator == "MemcpyToHost");
-            copies.for_each(|traced| traced.is_launch = true);
-        }
-        for (index, microseconds) in programs {
-            let in_each = microseconds.len() / runs.len();
-            for (inference, microseconds) in (0..inferences).rev().zip(microseconds.rchunks(in_each)) {
-                self.nodes[index].put(inference, microseconds.iter().sum());
-            }
-        }
+    fn put_programs(&mut self, programs: Programs, runs: usize) {
+        let launches = self.node_indices.iter().filter(|(_, index)| self.nodes[**index].is_launch);
+        let launches: Vec<(Identity<'_>, usize)> = launches.map(|((_, identity), index)| (*identity, *index)).collect();
+        programs.put(&mut self.nodes, &launches, runs, self.inferences);
     }
-}
 
-impl TracedNode {
-    /// Adds time on the device, which takes the place of that of launches.
-    fn put(&mut self, inference: usize, microseconds: f64) {
-        if std::mem::take(&mut self.is_launch) {
-            self.self_us.fill(0.0);
+    /// Replaces the time of a launch by the time on the device, where only one node has the name. A kernel may start
+    /// when its inference has ended on the host, so those are shared out among the inferences by the starts of these.
+    fn put_kernels(&mut self, runs: &[Event], events: &[Event], parents: &HashMap<String, usize>) {
+        if parents.is_empty() {
+            return;
         }
-        self.self_us[inference] += microseconds;
+        let mut launches: HashMap<usize, Vec<usize>> = HashMap::new();
+        for ((_, (name, ..)), index) in self.node_indices.iter().filter(|(_, index)| self.nodes[**index].is_launch) {
+            if let Some(parent) = parents.get(&format!("{name}{NODE}")) {
+                launches.entry(*parent).or_default().push(*index);
+            }
+        }
+        for event in events {
+            let What::Kernel { parent } = event.what else { continue };
+            let after = runs.partition_point(|run| run.start <= event.start);
+            if let (Some([index]), Some(inference)) = (launches.get(&parent).map(Vec::as_slice), after.checked_sub(1)) {
+                let traced = &mut self.nodes[*index];
+                if std::mem::take(&mut traced.is_launch) {
+                    traced.self_us.fill(0.0);
+                }
+                traced.self_us[inference] += event.microseconds();
+            }
+        }
     }
 }
 

@@ -85,6 +85,10 @@ fn internal(text: impl ToString) -> Failure {
 
 /// As [`Backend::profile`].
 pub(super) fn shares(backend: &mut OnnxRuntime, iterations: u32) -> Result<TimeShares, Failure> {
+    // Each run with the profiler writes a file, which is no part of an inference.
+    let started = Instant::now();
+    backend.iterate(iterations)?;
+    let inference = started.elapsed() / iterations.max(1);
     let folder = Scratch::new().map_err(no_folder)?;
     let mut options = backend.replay.without().options(backend.selected)?;
     options.enable_profiling(folder.path().join("run")).map_err(|error| run_failure(&error))?;
@@ -92,9 +96,7 @@ pub(super) fn shares(backend: &mut OnnxRuntime, iterations: u32) -> Result<TimeS
         Some(plain) => std::mem::replace(plain, options),
         None => return Err(internal("the model is not bound")),
     };
-    let started = Instant::now();
     let outcome = backend.iterate(iterations);
-    let inference = started.elapsed() / iterations.max(1);
     backend.options[backend.selected] = plain;
     outcome.and_then(|()| profile::shares(folder.path(), inference))
 }
@@ -144,7 +146,7 @@ fn with_kernels(
     let found = (|| on_device(&timed?, inferences, &mapped?, (&trace, &spans), clock?))();
     let (trace, events) = found.unwrap_or_else(|why| (Trace { device: Some(Err(why)), ..trace }, Vec::new()));
     // What is known does not depend on the copy.
-    let _not_kept = keep.map(|keep| trace::copy(Path::new(&file), &(0..0), &events, keep));
+    let _not_kept = keep.map(|keep| trace::copy(Path::new(&file), &(0..0), 0, &events, keep));
     Ok(trace)
 }
 

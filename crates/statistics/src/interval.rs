@@ -70,11 +70,11 @@ impl Estimate {
         self
     }
 
-    /// With an interval that begins at 0 or above: of what is never negative, such as a time. That of a negative estimate,
-    /// the remainder of a time, stays as it is.
+    /// With an interval that begins at 0 or above: of what is never negative, such as a time. It still holds the estimate,
+    /// which may be negative where it is a remainder of a time.
     pub fn not_below_zero(mut self) -> Self {
-        if let Some(interval) = self.interval.as_mut().filter(|_| self.value >= 0.0) {
-            interval.low = interval.low.max(0.0);
+        if let Some(interval) = &mut self.interval {
+            interval.low = interval.low.max(self.value.min(0.0));
         }
         self
     }

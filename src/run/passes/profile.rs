@@ -300,8 +300,7 @@ mod tests {
             node: Node { path: (*path).to_owned(), ..Node::default() },
             executions: 1.0,
             self_ns: *self_ns,
-            total_us: 0.0,
-            on_device: None,
+            ..NodeTime::default()
         };
         Over {
             inferences: 20,

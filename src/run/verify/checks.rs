@@ -402,8 +402,7 @@ mod tests {
             node: Node { path: (*path).to_owned(), ..Node::default() },
             executions: 1.0,
             self_ns: *self_ns,
-            total_us: 0.0,
-            on_device: None,
+            ..NodeTime::default()
         };
         let profile = |nodes: &[(&str, Option<f64>)], device: Option<DeviceTime>| {
             let mut seen = Seen { device_ns: Some(1e6), ..seen(1.1e6) };

@@ -24,19 +24,19 @@ pub struct Operator {
     /// Bytes of their inputs and outputs in an inference, and of the largest node; `None` where those of a node are unknown.
     pub moved: Option<(f64, u64)>,
     /// Where kernels were recorded.
-    pub on_device: Option<OnDevice>,
+    pub launched: Option<Launched>,
 }
 
 /// What launching the kernels of nodes takes, and what they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OnDevice {
+pub struct Launched {
     /// Nanoseconds of the host in the calls that launch them, the recording of them included: the mean over processes.
     pub launch_ns: f64,
     /// Nodes with a kernel on tensor cores.
     pub on_tensor_cores: u64,
 }
 
-impl OnDevice {
+impl Launched {
     fn add(&mut self, node: &ProfiledNode) {
         self.launch_ns += node.on_device.iter().map(|there| there.launch_ns).sum::<f64>() / node.on_device.len() as f64;
         self.on_tensor_cores += u64::from(is_on_tensor_cores(node));
@@ -57,13 +57,13 @@ pub fn operators(time: &CellTime<'_>) -> Vec<Operator> {
             macs: Some(0),
             output_bytes: 0,
             moved: Some((0.0, 0)),
-            on_device: None,
+            launched: None,
         });
         row.nodes += 1;
         row.executions += node.executions;
         row.time = part.as_ref().map(|part| Part::sum(row.time.iter().chain([part])));
         if !node.on_device.is_empty() {
-            row.on_device.get_or_insert_default().add(node);
+            row.launched.get_or_insert_default().add(node);
         }
         row.macs = row.macs.zip(macs(node)).and_then(|(sum, node_macs)| sum.checked_add(node_macs));
         row.output_bytes += (node.node.output_bytes as f64 * node.executions) as u64;

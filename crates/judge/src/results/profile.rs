@@ -244,10 +244,10 @@ fn operator(time: &CellTime<'_>, row: &Operator, with_provider: bool, roofs: &Ro
         roofline_share: roofs.share(row, time).map(rounded),
         output_bytes: row.output_bytes,
         on_tensor_cores: row
-            .on_device
+            .launched
             .filter(|_| row.macs != Some(0) && time.waits.is_some())
             .map(|there| there.on_tensor_cores),
-        launch_ns: row.on_device.map(|there| rounded(there.launch_ns)),
+        launch_ns: row.launched.map(|there| rounded(there.launch_ns)),
     }
 }
 
@@ -263,7 +263,7 @@ fn remaining(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
         macs: rows.iter().map(|row| row.macs).sum::<Option<u64>>().filter(|macs| *macs > 0),
         output_bytes: rows.iter().map(|row| row.output_bytes).sum(),
         on_tensor_cores: None,
-        launch_ns: rows.iter().map(|row| Some(row.on_device?.launch_ns)).sum::<Option<f64>>().map(rounded),
+        launch_ns: rows.iter().map(|row| Some(row.launched?.launch_ns)).sum::<Option<f64>>().map(rounded),
     })
 }
 

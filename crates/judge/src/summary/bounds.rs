@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::CellSummary;
 use crate::diagnosis::{Facts, Limit, RooflineShare, Scaling, diagnose};
-use crate::profile::CellTime;
+use crate::profile::cell_times;
 use base::code::Code;
 use base::metric::{self, LATENCY, Metric};
 use experiment::{Point, Provider, Variant};
@@ -21,8 +21,13 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
     for (cell, summary) in manifest.plan.cells.iter().zip(&*cells) {
         by_variant.entry(cell.at.without_variant()).or_default().push((cell, summary));
     }
-    let all = manifest.plan.cells.iter().enumerate().zip(&*cells);
-    let diagnoses: Vec<_> = all.map(|(cell, summary)| diagnose(&facts(manifest, cell, summary, &by_variant))).collect();
+    let waits = waits(manifest, cells);
+    let all = manifest.plan.cells.iter().zip(&*cells).enumerate();
+    let facts = all.map(|(index, (cell, summary))| {
+        let waits_ns = waits.get(&index).copied().unwrap_or(0.0);
+        facts(manifest, cell, (summary, waits_ns), &by_variant)
+    });
+    let diagnoses: Vec<_> = facts.map(|facts| diagnose(&facts)).collect();
     for (cell, diagnosis) in cells.iter_mut().zip(diagnoses) {
         cell.diagnosis = diagnosis;
     }
@@ -32,7 +37,7 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
 type ByVariant<'a> = HashMap<Point, Vec<(&'a Cell, &'a CellSummary)>>;
 
 /// Of a cell, among all cells of its record.
-fn facts(manifest: &Manifest, (index, cell): (usize, &Cell), summary: &CellSummary, all: &ByVariant<'_>) -> Facts {
+fn facts(manifest: &Manifest, cell: &Cell, (summary, waits_ns): (&CellSummary, f64), all: &ByVariant<'_>) -> Facts {
     // Under a load a query waits for earlier queries.
     let latency = summary.estimate(&LATENCY).filter(|_| summary.load.is_none());
     let Some(latency) = latency.map(|latency| latency.value).filter(|value| *value > 0.0) else {
@@ -42,14 +47,13 @@ fn facts(manifest: &Manifest, (index, cell): (usize, &Cell), summary: &CellSumma
     let throttled = summary.codes().into_iter().filter(|(name, _)| THROTTLED.iter().any(|code| **name == *code));
     let runs = throttled.filter_map(|(_, runs)| runs).max();
     let on_host = estimated(metric::DEVICE_TIME).map(|device| ((latency - device) / latency).max(0.0));
-    let waits = waits(manifest, index, summary).unwrap_or(0.0) / latency;
     Facts {
         throttled: runs.map(|runs| (runs, summary.runs.completed)),
         fallback: estimated(metric::FALLBACK),
         copying: estimated(metric::COPIES),
         // What is started while earlier nodes compute is within the device's own time, whose waits a profile knows.
         launching: on_host
-            .map(|on_host| (on_host + waits).min(1.0))
+            .map(|on_host| (on_host + waits_ns / latency).min(1.0))
             .into_iter()
             .chain(launching(manifest, cell, latency))
             .reduce(f64::max),
@@ -58,10 +62,10 @@ fn facts(manifest: &Manifest, (index, cell): (usize, &Cell), summary: &CellSumma
     }
 }
 
-/// Nanoseconds in which the device had nothing to do, where its kernels were recorded.
-fn waits(manifest: &Manifest, index: usize, summary: &CellSummary) -> Option<f64> {
-    let profile = manifest.findings.profile.as_ref()?.cells.iter().find(|profile| profile.cell as usize == index)?;
-    Some(CellTime::of(profile, summary.estimate(&LATENCY).copied())?.waits?.estimate().value)
+/// Nanoseconds of an inference in which the device had nothing to do, by cell, where its kernels were recorded.
+fn waits(manifest: &Manifest, cells: &[CellSummary]) -> HashMap<usize, f64> {
+    let times = cell_times(manifest, |cell| cells.get(cell)?.estimate(&LATENCY).copied());
+    times.into_iter().filter_map(|time| Some((time.cell, time.waits?.estimate().value))).collect()
 }
 
 /// By what starting nodes was seen to take, of those alone that a runtime cannot fuse: what it reports is counted before

@@ -324,7 +324,11 @@ pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Opt
     let count = |nodes: [u64; 2], side: usize| format!("{} of {}", nodes[side], first.nodes[side]);
     let tensor_cores = first.on_tensor_cores.filter(|nodes| nodes[of_faster] > nodes[of_slower]);
     let tensor_cores = tensor_cores.map(|nodes| {
-        format!(" (nodes on tensor cores: {}, against {})", count(nodes, of_faster), count(nodes, of_slower))
+        format!(
+            " (tensor cores, by kernel names: {} nodes, against {})",
+            count(nodes, of_faster),
+            count(nodes, of_slower)
+        )
     });
     Some(saved + &tensor_cores.unwrap_or_default())
 }

@@ -135,6 +135,15 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
         let share = row.as_ref()?.roofline_share.filter(|_| tells_times)?;
         Some(TableCell::number(part_of(share), share))
     });
+    on_device(&mut table, &rows);
+    table.add(TableColumn::number("output bytes").meaning("bytes of their outputs"), |row| {
+        row.filter(|row| row.nodes > 0).map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
+    });
+    table.table(notes(profile, latency))
+}
+
+/// What the kernels of a device are and what launching them takes, where they were recorded.
+fn on_device<'a>(table: &mut Columns<'_, Option<&'a OperatorTime>>, rows: &[Option<&'a OperatorTime>]) {
     let meaning = "nodes with a kernel on tensor cores, by the names of the kernels";
     table.add_known(TableColumn::text("tensor cores").meaning(meaning), |row| {
         let row = row.as_ref()?;
@@ -147,10 +156,6 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
         let time = row.as_ref()?.launch_ns? / unit.factor;
         Some(TableCell::number(format::fixed(time, format::significant_decimals(time, 2).max(0)), time))
     });
-    table.add(TableColumn::number("output bytes").meaning("bytes of their outputs"), |row| {
-        row.filter(|row| row.nodes > 0).map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
-    });
-    table.table(notes(profile, latency))
 }
 
 /// The time of each operator after those above it, then that outside them.
@@ -307,7 +312,7 @@ pub(super) fn waits_after(cell: &Cell) -> &[WaitAfter] {
 
 /// A kernel's name without arguments of its template, where they make it long, but for CUTLASS's, which are the name.
 fn short_name(name: &str) -> String {
-    const MOST: usize = 80;
+    const MOST: usize = 60;
     let template = name.find('<').filter(|_| name.len() > MOST && !name.starts_with("cutlass"));
     let name = template.map_or(name, |at| &name[..at]);
     if name.chars().count() > MOST { name.chars().take(MOST).collect::<String>() + "..." } else { name.to_owned() }

@@ -57,7 +57,7 @@ impl Programs {
             }
             kernels.sort_by(|a, b| a.name.cmp(&b.name));
             for index in indices {
-                put(&mut nodes[index], kernels.clone(), inferences);
+                replace_launches(&mut nodes[index], kernels.clone(), inferences);
             }
         }
         // A copy back waits for the programs before it.
@@ -76,7 +76,7 @@ fn kernel(name: String, mut times: Vec<(i64, f64)>, runs: usize, inferences: usi
     Some(TracedKernel { name, executions: last.len() as u64, us })
 }
 
-fn put(traced: &mut TracedNode, kernels: Vec<TracedKernel>, inferences: usize) {
+fn replace_launches(traced: &mut TracedNode, kernels: Vec<TracedKernel>, inferences: usize) {
     let launch_us = traced.self_us.iter().sum::<f64>() / inferences.max(1) as f64;
     traced.is_launch = false;
     traced.self_us = (0..inferences).map(|inference| kernels.iter().map(|kernel| kernel.us[inference]).sum()).collect();

@@ -312,7 +312,7 @@ pub(super) fn waits_after(cell: &Cell) -> &[WaitAfter] {
 
 /// A kernel's name without arguments of its template, where they make it long, but for CUTLASS's, which are the name.
 fn short_name(name: &str) -> String {
-    const MOST: usize = 60;
+    const MOST: usize = 50;
     let template = name.find('<').filter(|_| name.len() > MOST && !name.starts_with("cutlass"));
     let name = template.map_or(name, |at| &name[..at]);
     if name.chars().count() > MOST { name.chars().take(MOST).collect::<String>() + "..." } else { name.to_owned() }

@@ -178,7 +178,7 @@ def table(folder: pathlib.Path) -> None:
     lines = [
         "# Is identical code called different, and is a known slowdown found?",
         "",
-        "`python3 benches/evidence.py target/release/perfrun` measures this and writes this page; [how and why](../../docs/measurement.md#does-it-hold-an-experiment).",
+        "`python3 benches/evidence.py target/release/perfrun` measures this and writes this page; [how and why](../../docs/reference/other-tools.md#calibration-perfrun-and-four-rules-of-other-tools).",
         f"Each share is of {' or '.join(map(str, comparisons))} comparisons, with {' or '.join(map(str, runs))} processes a side;"
         " all rules see the same samples.",
         f"perfrun's margin is {' or '.join(margins)}, that of the change of the mean 1 %; the other rules have none.",

@@ -16,7 +16,7 @@ are no further from float32 by mean absolute difference. Which of two roundings 
 Where the file of the other side does not load or run, its tool is tried in a second way: without embeddings, with
 one scale for each weight, or as onnxruntime.transformers.float16, a descendant of the converter.
 Exit code 1 if any of that does not hold. With --time, medians of interleaved calls in milliseconds.
-With --markdown, the table of docs/concepts/precision.md goes to that file, a row for each model and precision.
+With --markdown, the table of docs/reference/converters.md goes to that file, a row for each model and precision.
 
 The networks light_*.onnx of the package onnx have constant weights, which any converter gets right; --fill gives them
 seeded random ones, and takes a last Softmax off. For int8-static both sides calibrate with as many random inputs of the

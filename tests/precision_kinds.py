@@ -1,4 +1,4 @@
-"""What half precision loses, and what perfrun keeps in float32 for it: the table in docs/concepts/precision.md, executed.
+"""What half precision loses, and what perfrun keeps in float32 for it: the table in docs/reference/converters.md, executed.
 
     python tests/precision_kinds.py PERFRUN
 
@@ -18,7 +18,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs/concepts/precision.md"
+PAGE = pathlib.Path(__file__).parent.parent / "docs/reference/converters.md"
 rng = np.random.default_rng(1)
 
 

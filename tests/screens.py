@@ -1,20 +1,19 @@
 """The screens that people see, as images: to be looked at after a change.
 
     python3 tests/screens.py target/release/perfrun FOLDER
-    python3 tests/screens.py target/release/perfrun docs/screens --quickstart
+    python3 tests/screens.py target/debug/perfrun docs/screens --quickstart
 
 The first runs tests/fixtures/specs/screens.yaml on the mock backend, quiet and busy, in a terminal of 80 columns, and
 takes pictures of both screens and of report.md as GitHub renders it; those of report.html are tests/pages/pages.mjs's.
-The second runs experiments/quickstart.yaml, for a minute or two, and makes the two pictures of README: terminal.png
-and report.png. Needs `script` (util-linux), git, Chromium, and the Python packages markdown-it-py, pillow and pyte.
-tests/it/screens.rs checks the texts.
+The second runs experiments/quickstart.yaml in this checkout, for a minute or two, replaces the committed report, and makes
+the two pictures of README from it: terminal.png, with its text in terminal.txt, and report.png. Needs `script`
+(util-linux), Chromium, and the Python packages markdown-it-py, pillow and pyte. tests/it/screens.rs checks the texts.
 """
 
 import argparse
 import html
 import os
 import pathlib
-import shutil
 import subprocess
 import tempfile
 
@@ -84,17 +83,13 @@ def picture(page: pathlib.Path, target: pathlib.Path, width: int, height: int) -
 
 
 def quickstart(perfrun: pathlib.Path, out: pathlib.Path) -> None:
-    """The pictures of README, from a repository that holds nothing but the quickstart."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        shutil.copytree(ROOT / "experiments", root / "experiments")
-        git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
-        for arguments in [["init", "-q"], ["add", "."], ["commit", "-qm", "quickstart"]]:
-            subprocess.run(git + arguments, cwd=root, check=True)
-        shown = screen(root, f"{perfrun} experiments/quickstart.yaml", 100, 60, "10m")
-        terminal(shown, "perfrun experiments/quickstart.yaml", out / "terminal.png")
-        picture(root / "reports/quickstart/report.html", out / "report.png", 1280, 1250)
-        print("\n".join(shown.display).rstrip())
+    """The pictures of README, and the report that they are of."""
+    shown = screen(ROOT, f"{perfrun} experiments/quickstart.yaml --replace", 100, 60, "10m")
+    terminal(shown, "perfrun experiments/quickstart.yaml", out / "terminal.png")
+    text = "\n".join(line.rstrip() for line in shown.display).rstrip() + "\n"
+    (out / "terminal.txt").write_text(text)
+    picture(ROOT / "reports/quickstart/report.html", out / "report.png", 1280, 1250)
+    print(text)
 
 
 def screens(perfrun: pathlib.Path, out: pathlib.Path) -> None:

@@ -163,7 +163,14 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
     if formats.iter().any(|format| format.is_whole_page()) {
         ui.note("results.json has no samples, so distributions and samples over time are not drawn");
     }
-    super::print(ui, &ui.labelled_text("wrote", &shown(&folder, &written)))
+    say(&composed, &ui.labelled_text("wrote", &shown(&folder, &written)), ui)?;
+    Ok(ExitCode::Done)
+}
+
+/// The table and the answer, then the paths.
+fn say(composed: &report::Composed, paths: &str, ui: &Ui) -> Result<(), Error> {
+    let text = conclusion::render(&composed.conclusion(), ui) + &printable(paths);
+    ui.styled_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))
 }
 
 /// Says which files of a folder are not what would be written there.
@@ -432,8 +439,7 @@ pub(super) fn write(
     if to.as_json {
         super::print(ui, &(super::json_text(&results)? + "\n"))?;
     } else {
-        let text = conclusion::render(&composed.conclusion(), ui) + &printable(&paths);
-        ui.styled_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
+        say(&composed, &paths, ui)?;
     }
     if to.is_of_run {
         step_summary::append(|| Ok(composed.first_page_alone()?), ui);

@@ -2,7 +2,9 @@
 
 mod ab;
 mod diff;
+mod help;
 mod judge;
+mod machine;
 mod metric;
 mod models;
 mod parse;
@@ -12,7 +14,9 @@ mod submit;
 
 pub use ab::AbArgs;
 pub use diff::{BisectArgs, DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
+pub use help::{Shown, shown};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
+pub use machine::{DoctorArgs, RuntimeAction, RuntimeArgs};
 pub use metric::{MarginArgument, MetricArgument};
 pub use models::{ConvertArgs, InspectArgs, NetworkArgs, Size, TargetDevice, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
@@ -26,21 +30,16 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::ui::error::exit_codes_help;
 use base::quantity::{Nanos, Ratio};
-use experiment::{Package, Plugin};
 use report::Format;
 
 /// What `--version` says; `-V` says the first line.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\nbuild profile: ", env!("PERFRUN_PROFILE"));
 
-/// Benchmark ONNX models from a YAML file; report only differences that the data support.
-///
-/// `perfrun experiments/x.yaml` checks the file, expands it into a matrix, runs every cell in fresh processes in a
-/// randomised order, and writes the report to `reports/x/`.
+/// Benchmark ONNX models from YAML; report only differences that the data support.
 #[derive(Debug, Parser)]
-#[command(name = "perfrun", version, long_version = LONG_VERSION, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = after_help())]
+#[command(name = "perfrun", version, long_version = LONG_VERSION, max_term_width = 100)]
+#[command(disable_help_subcommand = true, disable_help_flag = true, help_template = help::overview())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -48,24 +47,6 @@ pub struct Cli {
     /// What is shown, and how.
     #[command(flatten)]
     pub screen: ScreenArgs,
-}
-
-fn after_help() -> String {
-    format!(
-        "\
-`run` is the default command: `perfrun x.yaml` is short for `perfrun run x.yaml`.
-
-Exit codes:
-{}
-Environment:
-  PERFRUN_CACHE    runtimes, models and conversions (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
-  PERFRUN_LOCK     the file that one perfrun at a time holds while it measures, or `none`
-                   to measure without waiting for other perfruns (default: /dev/shm/perfrun.lock)
-  PERFRUN_WAIT     how long to wait for a quiet machine (default: 30s)
-  ORT_DYLIB_PATH   the ONNX Runtime library to use
-  NO_COLOR         turns colour off; CLICOLOR_FORCE=1 turns it on where there is no terminal",
-        exit_codes_help()
-    )
 }
 
 /// The verbs.
@@ -117,11 +98,11 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Find, fetch and list ONNX Runtime libraries.
     Runtime(RuntimeArgs),
-    /// Measure identical code against itself: the machine's noise floor, false alarms and detectable differences.
+    /// Measure identical code against itself: noise floor, false alarms and detectable differences.
     Calibrate(CalibrateArgs),
     /// Show what this machine offers and what would disturb a measurement.
     Doctor(DoctorArgs),
-    /// Explain a warning code, a key or value of the specification, a metric or a term of the report.
+    /// Explain a code, a key or value of the specification, a metric, a variable or a term.
     Explain(ExplainArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
@@ -139,26 +120,25 @@ pub enum Command {
 /// What can be changed about a specification without editing it.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Overrides {
-    /// Override any key: `--set runs=3`, `--set variants.fast.threads=2`, `--set measure.stop.max_time=1s`.
+    /// Override any key, such as `variants.fast.threads=2`; can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Only the cells that match: `--only model=mlp|cnn,variant=all,batch=1`.
+    /// Only cells that match, such as `model=mlp|cnn,batch=1`.
     #[arg(long, value_name = "SELECTOR")]
     pub only: Option<String>,
-    /// Fresh processes for each cell; overrides the specification's `runs`.
+    /// Processes for each cell [default: `runs` of SPEC].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// Time limit for the whole record, such as `--budget 10m`; overrides the specification's `budget`.
+    /// Time limit, such as `10m` [default: `budget` of SPEC].
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// Measure only part I of N, such as `--shard 2/5` on the second of five machines or jobs; groups stay whole, all parts
-    /// take about the same time, and `perfrun merge` merges the records.
+    /// Part I of N equally long ones, for `perfrun merge`.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// A quick look: 5 short runs of each cell; claims only differences beyond 10 %, and writes nothing to `reports/`.
+    /// 5 short runs of each cell: shows only differences above 10 %, and does not write `reports/`.
     #[arg(long, conflicts_with = "runs")]
     pub quick: bool,
-    /// Also measure the time of each operator, in processes of their own after the measurement.
+    /// Also measure the time of each operator, afterwards.
     #[arg(long)]
     pub profile: bool,
 }
@@ -166,14 +146,13 @@ pub struct Overrides {
 /// Devices and a load, in place of those of the specification.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Conditions {
-    /// A device, in place of those of the specification: `--device cuda`, as `perfrun doctor` lists them; can be repeated.
+    /// A device that `perfrun doctor` lists, such as `cuda`; can be repeated.
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
-    /// Put the models under a load: queries a second, or `largest`, the largest rate that keeps `--p99`. A quick look predicts that
-    /// from service times.
+    /// Load in queries a second, or `largest`: the largest rate that keeps `--p99`; a quick look predicts it.
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// The bound on the 99th percentile of latency for `--rate`.
+    /// Bound on the p99 of latency under `--rate`.
     #[arg(long, value_name = "TIME", requires = "rate")]
     pub p99: Option<String>,
 }
@@ -191,6 +170,10 @@ impl Overrides {
 
 /// Arguments of `run`.
 #[derive(Clone, Debug, Default, Args)]
+#[command(after_help = "Examples:
+  perfrun experiments/x.yaml
+  perfrun experiments/x.yaml --only variant=int8 --set runs=12
+  perfrun model.onnx                     # a quick look at a model")]
 pub struct RunArgs {
     /// Specifications, folders of them, or models for a quick look.
     #[arg(value_name = "SPEC", required_unless_present = "resume")]
@@ -201,39 +184,37 @@ pub struct RunArgs {
     /// Devices and a load.
     #[command(flatten)]
     pub conditions: Conditions,
-    /// Resume a record, this folder or the newest: measure what is missing, or what failed in a complete one.
+    /// Measure what this record lacks or what failed in it [default: the newest].
     #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "devices", "rate", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
-    /// For schedulers that start a job again: resume this machine's unfinished record of the same selection, and measure
-    /// nothing where a complete one is there.
+    /// For jobs that may start twice: resume an unfinished record, or do nothing if one is complete.
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub once: bool,
     /// Show the plan without measuring.
     #[arg(long)]
     pub dry_run: bool,
-    /// Folder for the report [default: `reports/<experiment>/`].
+    /// Folder for the report [default: reports/NAME].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Files to write; results.json is always included.
+    /// Files to write in addition to results.json.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
     pub format: Vec<Format>,
-    /// Fail if a device of the specification is not available, instead of skipping its cells.
+    /// Fail if a device is not available, instead of skipping its cells.
     #[arg(long)]
     pub require_devices: bool,
-    /// Wait up to this long for the machine to become quiet: `--wait 5m` (default: PERFRUN_WAIT, or 30s).
+    /// Longest wait for a quiet machine [default: PERFRUN_WAIT, or 30s].
     #[arg(long, value_name = "TIME", conflicts_with = "no_wait")]
     pub wait: Option<Nanos>,
-    /// If another perfrun is measuring on this machine, exit with 2 instead of waiting.
+    /// Exit with 2 if another perfrun is measuring here, instead of waiting.
     #[arg(long)]
     pub no_wait: bool,
-    /// The ONNX Runtime library: the file, or a folder that holds it.
+    /// ONNX Runtime's library, or its folder.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
-    /// Replace a committed report that was measured on another machine, has a better grade, or measured cells that are
-    /// skipped now.
+    /// Replace a committed report of another machine, of a better grade, or with more cells.
     #[arg(long)]
     pub replace: bool,
-    /// Name of this machine, for the report's folder if `reports/<experiment>/` is from another machine.
+    /// Name of this machine: the report's folder if `reports/<experiment>/` is from another one.
     #[arg(long, value_name = "NAME", value_parser = machine_name)]
     pub machine: Option<String>,
     /// Open the HTML report when done.
@@ -276,6 +257,8 @@ fn help_of_record() -> String {
 
 /// Arguments of `validate`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun validate experiments")]
 pub struct ValidateArgs {
     /// Specifications, or folders of them.
     #[arg(value_name = "SPEC", required = true)]
@@ -287,6 +270,10 @@ pub struct ValidateArgs {
 
 /// Arguments of `plan`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  perfrun plan experiments/x.yaml
+  perfrun plan experiments/x.yaml --shards 4
+  perfrun plan --pilot x                 # how many runs another measurement needs")]
 pub struct PlanArgs {
     /// The specification.
     #[arg(value_name = "SPEC", required_unless_present = "pilot")]
@@ -294,13 +281,13 @@ pub struct PlanArgs {
     /// Instead of the plan, propose numbers of runs and samples based on this record.
     #[arg(long, value_name = "RECORD", conflicts_with = "spec")]
     pub pilot: Option<String>,
-    /// Target precision of `--pilot`: half the width of the 95 % interval, relative to the estimate.
+    /// With `--pilot`: half the width of the 95 % interval over the estimate.
     #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot")]
     pub precision: Ratio,
-    /// Also show how many cells each of N shards measures, and for how long, as `perfrun submit` divides the matrix.
+    /// Also show the cells and the time of each of N shards.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["shard", "json"])]
     pub shards: Option<u32>,
-    /// The ONNX Runtime library, as in `run`; it is found, and not opened.
+    /// ONNX Runtime's library, as in `run`; it is not opened.
     #[arg(long, value_name = "PATH", conflicts_with = "pilot")]
     pub runtime: Option<PathBuf>,
     /// Changes to the specification.
@@ -316,6 +303,9 @@ pub struct PlanArgs {
 
 /// Arguments of `report`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  perfrun report latest --format html
+  perfrun report reports/x --format csv,latex --output tables")]
 pub struct ReportArgs {
     /// The record's folder, or results.
     #[arg(value_name = "RECORD", help = help_of_record())]
@@ -326,10 +316,10 @@ pub struct ReportArgs {
     /// Files to write.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
     pub format: Vec<Format>,
-    /// Print the profiler's trace of this cell instead, for Perfetto or chrome://tracing: `--trace int8 > t.json`.
+    /// Print the profiler's trace of this cell instead, for Perfetto.
     #[arg(long, value_name = "CELL", conflicts_with_all = ["output", "format", "template", "open"])]
     pub trace: Option<String>,
-    /// Write nothing; exit with 4 where a file of the report is not what would be written.
+    /// Write nothing; exit with 4 if the files of the report are not what would be written.
     #[arg(long, conflicts_with_all = ["trace", "open"])]
     pub check: bool,
     /// A template of your own, rendered along with the report; can be repeated.
@@ -342,23 +332,28 @@ pub struct ReportArgs {
 
 /// Arguments of `init`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  perfrun init models/
+  perfrun init zoo:resnet50 --rate largest --p99 20ms")]
 pub struct InitArgs {
     /// Model files, folders of them, or `zoo:NAME` for built-in networks.
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
-    /// File to write (default: `experiments/<name>.yaml`; `-`: standard output); never overwrites.
+    /// File to write, `-` for standard output; never overwrites [default: experiments/<name>.yaml].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Put the models under a load, as in `run`.
+    /// Load, as in `run`.
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// The bound on the 99th percentile of latency for `--rate`.
+    /// Bound on the 99th percentile of latency under `--rate`.
     #[arg(long, value_name = "TIME", requires = "rate")]
     pub p99: Option<String>,
 }
 
 /// Arguments of `schema`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun schema results > results.schema.json")]
 pub struct SchemaArgs {
     /// Which schema.
     #[arg(value_name = "NAME", default_value = "experiment")]
@@ -382,73 +377,14 @@ pub enum SchemaName {
     Worker,
 }
 
-/// Arguments of `runtime`.
-#[derive(Clone, Debug, Args)]
-pub struct RuntimeArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub action: RuntimeAction,
-}
-
-/// What `runtime` can do.
-#[derive(Clone, Debug, Subcommand)]
-pub enum RuntimeAction {
-    /// List the local libraries and the versions that can be fetched.
-    List,
-    /// Download the official wheel with pip or uv, verify its checksum, and keep its library.
-    Install {
-        /// Version to install [default: the one perfrun is built for].
-        #[arg(value_name = "VERSION")]
-        version: Option<String>,
-        /// Package to take it from.
-        #[arg(long, value_name = "NAME", default_value = Package::default().name(), value_parser = Package::ALL.map(Package::name))]
-        package: String,
-        /// Short for `--package onnxruntime-gpu`.
-        #[arg(long, conflicts_with = "package")]
-        gpu: bool,
-        /// Also fetch CUDA 13 and cuDNN 9 (1.3 GB) for cells on NVIDIA GPUs; only the driver must be installed.
-        #[arg(long, requires = "gpu")]
-        with_cuda: bool,
-        /// Fetch the plug-in of this provider instead of a runtime.
-        #[arg(long, value_name = "NAME", value_parser = Plugin::ALL.map(Plugin::device), conflicts_with_all = ["package", "gpu", "version"])]
-        provider: Option<String>,
-    },
-    /// Print the library that a run would use.
-    Path {
-        /// A version [default: the one that a run without `runtimes` would use].
-        #[arg(value_name = "VERSION", conflicts_with = "runtime")]
-        version: Option<String>,
-        /// The library, as in `run`.
-        #[arg(long, value_name = "PATH")]
-        runtime: Option<PathBuf>,
-    },
-}
-
-/// Arguments of `doctor`.
-#[derive(Clone, Debug, Args)]
-pub struct DoctorArgs {
-    /// Lock the clocks of NVIDIA GPUs, or print the commands to do it as root; also prints how to undo it.
-    #[arg(long, conflicts_with = "json")]
-    pub fix: bool,
-    /// Test on the device itself whether perfrun measures it correctly, and print a table to paste into an issue.
-    #[arg(long, requires = "device", conflicts_with = "fix")]
-    pub verify: bool,
-    /// The device to verify, as in `devices` of a specification.
-    #[arg(long, value_name = "DEVICE", requires = "verify")]
-    pub device: Option<String>,
-    /// The ONNX Runtime library, as in `run`; with `--verify` one that has the device's provider built in.
-    #[arg(long, value_name = "PATH")]
-    pub runtime: Option<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Arguments of `explain`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  perfrun explain W_STEAL
+  perfrun explain measure.stop
+  perfrun explain bound by")]
 pub struct ExplainArgs {
-    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a value of one (`int4`), a metric (`latency`) or a term
-    /// (`bound by`); says what there is if omitted.
+    /// A code, a key of the specification, a value of one, a metric, a variable or a term of reports.
     #[arg(value_name = "WORD")]
     pub words: Vec<String>,
     /// List every word.
@@ -461,6 +397,8 @@ pub struct ExplainArgs {
 
 /// Arguments of `completions`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun completions bash > perfrun.bash")]
 pub struct CompletionsArgs {
     /// Which shell.
     #[arg(value_name = "SHELL")]

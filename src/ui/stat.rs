@@ -167,13 +167,21 @@ fn short_names(series: &[Description], longest: usize) -> Vec<String> {
     }
 }
 
+/// A shell's `<(...)` has no name that says anything.
+fn is_nameless(source: &str) -> bool {
+    source.starts_with("/dev/fd/") || source.starts_with("/proc/")
+}
+
 fn file_name(source: &str) -> String {
+    if is_nameless(source) {
+        return "values".to_owned();
+    }
     Path::new(source).file_name().map_or_else(|| source.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The last parts of two paths that differ. A shell's `<(...)` has no name that says anything.
+/// The last parts of two paths that differ.
 fn distinguished(sources: [&String; 2]) -> [String; 2] {
-    if sources.iter().any(|source| source.starts_with("/dev/fd/") || source.starts_with("/proc/")) {
+    if sources.iter().any(|source| is_nameless(source)) {
         return BOTH.map(str::to_owned);
     }
     let parts = sources.map(|source| Path::new(source).components().rev().map(|part| part.as_os_str()));

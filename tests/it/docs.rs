@@ -53,8 +53,8 @@ fn every_metric_is_in_the_reference() {
 #[test]
 fn documents_say_when_outputs_agree() {
     let share = 100.0 * experiment::FidelityLimits::LEAST_TOP1;
-    let precision = std::fs::read_to_string(root().join("docs/concepts/precision.md")).unwrap();
-    let accuracy = std::fs::read_to_string(root().join("docs/concepts/accuracy.md")).unwrap();
+    let precision = std::fs::read_to_string(root().join("docs/precisions.md")).unwrap();
+    let accuracy = std::fs::read_to_string(root().join("docs/data.md")).unwrap();
     assert!(precision.contains(&format!("at least {share} % of the items keep their top class")));
     assert!(accuracy.contains(&format!("fewer than {share} % keep their top class")));
     let reference = std::fs::read_to_string(root().join("docs/reference/spec.md")).unwrap();
@@ -142,6 +142,66 @@ fn every_specification_in_the_documents_is_valid() {
         }
     }
     assert!(checked > 0, "no document shows a specification");
+}
+
+/// The pages of the book: those that people wrote, without method and reference.
+fn book() -> Vec<(String, String)> {
+    let files = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let is_page =
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md") && !path.ends_with("SUMMARY.md");
+    let read = |path: PathBuf| (path.file_name().unwrap().to_string_lossy().into_owned(), read(&path));
+    files.filter(is_page).map(read).collect()
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_book_is_short_and_its_contents_have_every_page() {
+    let book = book();
+    let words: usize = book.iter().map(|(_, text)| text.split_whitespace().count()).sum();
+    assert!(book.len() <= 22 && words <= 24_000, "{} pages, {words} words", book.len());
+    let contents = read(&root().join("docs/SUMMARY.md"));
+    let reference = std::fs::read_dir(root().join("docs/reference")).unwrap().map(|entry| entry.unwrap().file_name());
+    let reference = reference.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(".md"));
+    let pages = book.into_iter().map(|(name, _)| name).chain(reference.map(|name| format!("reference/{name}")));
+    for page in pages {
+        assert!(contents.contains(&format!("]({page})")), "docs/SUMMARY.md lacks {page}");
+    }
+}
+
+/// Whether a text has a word that does not go on: `--rate`, and not `--rates`.
+fn has_word(text: &str, word: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    text.match_indices(word)
+        .any(|(at, _)| !text[at + word.len()..].starts_with(goes_on) && !text[..at].ends_with(goes_on))
+}
+
+#[test]
+fn every_command_option_and_key_is_named_on_a_page() {
+    let book: Vec<String> = book().into_iter().map(|(_, text)| text).chain([read(&root().join("README.md"))]).collect();
+    let is_named = |word: &str| book.iter().any(|text| has_word(text, word));
+    let mut missing = Vec::new();
+    for command in perfrun::ui::cli::shown() {
+        let call = format!("perfrun {}", command.name);
+        missing.extend((!is_named(&call) && !is_named(&format!("`{}`", command.name))).then_some(call));
+        let options = command.options.iter().filter(|option| !is_named(option));
+        missing.extend(options.map(|option| format!("{option} of {}", command.name)));
+    }
+    // What scripts a test, and names of tensors, stand in the reference alone.
+    let is_for_few = |key: &String| [".mock.", ".decoder."].iter().any(|part| key.contains(part));
+    let keys = spec::explain::topics().keys.into_iter().filter(|key| !is_for_few(key));
+    missing.extend(keys.filter(|key| !is_named(key.rsplit('.').next().unwrap_or(key))));
+    assert!(missing.is_empty(), "no page of docs names {missing:?}");
+}
+
+#[test]
+fn every_code_is_in_the_reference_with_what_to_do() {
+    let codes = read(&root().join("docs/reference/codes.md"));
+    for code in base::code::Code::ALL {
+        assert!(has_word(&codes, code.name()), "codes.md does not have {}", code.name());
+    }
 }
 
 /// Options that were renamed and commands that went away stand in no document.

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use blocks::{Line, Page, pages};
+use blocks::{Line, Page, helps, pages};
 use project::PageProject;
 use tables::{NEEDS, NOT_RUN, STAND_INS};
 
@@ -19,7 +19,7 @@ use crate::need::need;
 use crate::support::{Done, Project, without_settings};
 
 /// The page whose sessions are of commits of this repository.
-const OF_COMMITS: &str = "docs/guides/diff.md";
+const OF_COMMITS: &str = "docs/changes.md";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -31,6 +31,8 @@ struct Ran {
     commands: usize,
     /// Commands that this machine lacks something for.
     left: usize,
+    /// What did not do as its page says: the rest of that page is left out.
+    failed: Vec<String>,
     /// The rows of the tables that were about a command of the page, by their texts.
     used: BTreeSet<(&'static str, &'static str)>,
 }
@@ -39,6 +41,7 @@ impl Ran {
     fn add(&mut self, other: Ran) {
         self.commands += other.commands;
         self.left += other.left;
+        self.failed.extend(other.failed);
         self.used.extend(other.used);
     }
 
@@ -75,11 +78,22 @@ fn script(lines: &[(String, i32)]) -> String {
     lines.iter().map(step).collect::<Vec<_>>().concat()
 }
 
-/// Runs the commands of a page in their order, those of a block in one shell.
 fn run_page(made: &PageProject, page: &Page) -> Ran {
     let mut ran = Ran::default();
+    if let Err(failure) = try_page(made, page, &mut ran) {
+        ran.failed.push(format!("{}: {failure}", page.path));
+    }
+    ran
+}
+
+/// Runs the commands of a page in their order, those of a block in one shell.
+fn try_page(made: &PageProject, page: &Page, ran: &mut Ran) -> Result<(), String> {
     let mut project: Option<PageProject> = None;
     for block in &page.blocks {
+        if let Some(path) = block.file() {
+            project.get_or_insert_with(|| made.copy_for(&page.path)).write(&page.path, path, &block.text);
+            continue;
+        }
         let lines: Vec<Line> = block.lines().into_iter().filter(|line| ran.takes(page, line)).collect();
         let is_session = lines.iter().any(|line| !line.shown.is_empty());
         if lines.is_empty() || (is_session && page.path == OF_COMMITS) {
@@ -90,35 +104,36 @@ fn run_page(made: &PageProject, page: &Page) -> Ran {
         let stand_in = |line: &Line, ran: &mut Ran| (ran.stand_in(page, &line.command), line.code);
         if is_session {
             for line in &lines {
-                let (command, code) = stand_in(line, &mut ran);
+                let (command, code) = stand_in(line, ran);
                 let said = project.shell(&script(&[(format!("{command} 2>&1"), code)]));
-                check(page, &command, &said);
+                check(&command, &said)?;
                 let shown: Vec<String> = line.shown.iter().map(|line| ran.stand_in(page, line)).collect();
-                check_shown(page, &shown, &said.stdout, masked);
+                check_shown(&shown, &said.stdout, masked)?;
             }
         } else {
-            let commands: Vec<(String, i32)> = lines.iter().map(|line| stand_in(line, &mut ran)).collect();
+            let commands: Vec<(String, i32)> = lines.iter().map(|line| stand_in(line, ran)).collect();
             let script = script(&commands);
-            check(page, &script, &project.shell(&script));
+            check(&script, &project.shell(&script))?;
         }
     }
-    ran
+    Ok(())
 }
 
-#[track_caller]
-fn check(page: &Page, script: &str, done: &Done) {
-    let said = format!("{}\n{}", done.stdout, done.stderr);
-    assert_eq!(done.code, 0, "{}:\n{script}\n{said}", page.path);
+fn check(script: &str, done: &Done) -> Result<(), String> {
+    let is_well = done.code == 0;
+    is_well.then_some(()).ok_or_else(|| format!("{script}\n{}\n{}", done.stdout, done.stderr))
 }
 
 /// The lines that a page shows follow each other in what was printed; `...` stands for any.
-#[track_caller]
-fn check_shown(page: &Page, shown: &[String], printed: &str, masked: fn(&str) -> String) {
+fn check_shown(shown: &[String], printed: &str, masked: fn(&str) -> String) -> Result<(), String> {
     let mut rest = printed.lines().map(masked);
     for line in shown.iter().filter(|line| !line.trim().is_empty() && line.trim() != "...") {
         let wanted = masked(line);
-        assert!(rest.any(|line| line == wanted), "{} shows\n{line}\nwhich is not in\n{printed}", page.path);
+        if !rest.any(|line| line == wanted) {
+            return Err(format!("shows\n{line}\nwhich is not in\n{printed}"));
+        }
     }
+    Ok(())
 }
 
 /// A line without what another measurement changes: numbers, the precision that is slowest, and spaces of the table.
@@ -137,7 +152,7 @@ fn masked(line: &str) -> String {
 
 #[test]
 fn every_command_of_the_documents_runs() {
-    let pages = pages();
+    let pages: Vec<Page> = pages().into_iter().chain(helps()).collect();
     let made = PageProject::new();
     let queue = Mutex::new(pages.iter());
     let next = || queue.lock().unwrap().next();
@@ -155,6 +170,7 @@ fn every_command_of_the_documents_runs() {
             ran.add(worker.join().unwrap());
         }
     });
+    assert!(ran.failed.is_empty(), "{}", ran.failed.join("\n\n"));
     println!("{} commands ran, {} were left out for want of something", ran.commands, ran.left);
     let rows = NOT_RUN.iter().map(|(page, part, _)| (*page, *part)).chain(NEEDS.iter().map(|(part, _)| ("", *part)));
     for row in rows {
@@ -185,6 +201,6 @@ fn what_a_page_shows_of_this_repository_is_what_perfrun_prints() {
         let abbrev = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.abbrev"), ("GIT_CONFIG_VALUE_0", "8")];
         let command = command.envs(abbrev).env("NO_COLOR", "1").env("PERFRUN_LOCK", project.lock());
         let done = Done::from(command.output().unwrap()).expect_code(line.code);
-        check_shown(&page, &line.shown, &done.stdout, |line| line.trim_end().to_owned());
+        check_shown(&line.shown, &done.stdout, |line| line.trim_end().to_owned()).unwrap();
     }
 }

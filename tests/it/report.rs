@@ -69,7 +69,7 @@ fn every_column_is_explained() {
     }
     assert!(asked.len() > 20, "{asked:?}");
     let unknown: Vec<&String> = asked.iter().filter(|word| explain(word).is_err()).collect();
-    assert!(unknown.is_empty(), "docs/glossary.md lacks {unknown:?}");
+    assert!(unknown.is_empty(), "docs/reference/glossary.md lacks {unknown:?}");
 }
 
 /// As files, tables and screens call it.
@@ -93,7 +93,7 @@ fn every_outcome_is_explained() {
     let further = ["stored", "custom_ops", "unrelated", "not told apart", "agree", "differ", "close", "not judged"];
     words.extend(further.map(str::to_owned));
     let unknown: Vec<&String> = words.iter().filter(|word| explain(word).is_err()).collect();
-    assert!(unknown.is_empty(), "docs/glossary.md lacks {unknown:?}");
+    assert!(unknown.is_empty(), "docs/reference/glossary.md lacks {unknown:?}");
 }
 
 #[test]

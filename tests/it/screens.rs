@@ -70,6 +70,27 @@ fn what_can_be_explained_fits_a_screen() {
     check_size(&shown(&Project::new(), "explain"));
 }
 
+/// The picture of README shows what this version says of the committed report: its text stands beside it.
+#[test]
+fn the_picture_of_the_terminal_is_of_the_committed_report() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let picture = std::fs::read_to_string(root.join("docs/screens/terminal.txt")).unwrap();
+    let project = Project::new();
+    let report = root.join("reports/quickstart").display().to_string();
+    let typed =
+        format!("stty cols 100 rows 60; {} report {report} --output out --format csv", env!("CARGO_BIN_EXE_perfrun"));
+    let output = Command::new("script")
+        .args(["-qec", &typed, "/dev/null"])
+        .current_dir(project.root())
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("script of util-linux");
+    let shown = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+    // The table is the last thing that a run draws; where files went differs.
+    let shown = shown.split("\nwrote ").next().unwrap().trim_start();
+    assert!(shown.contains("\nanswer ") && picture.contains(shown), "{picture}\nis not\n{shown}");
+}
+
 /// Help, an error and a table with good news, on pipes.
 #[test]
 fn colour_is_forced_or_turned_off_and_changes_no_text() {

@@ -1,6 +1,6 @@
 """Greedy loops of a language model: their calls of an adapter, and metrics from when their tokens came.
 
-Names, units and definitions are those of perfrun's own loops (docs/guides/language-models.md).
+Names, units and definitions are those of perfrun's own loops (docs/language-models.md).
 """
 
 import time

@@ -3,7 +3,7 @@
     def test_speed(perfrun):
         perfrun.compare("new.onnx", "old.onnx", margin="2%")
 
-The program perfrun measures, by a specification that is written for each comparison. docs/guides/pytest.md has more.
+The program perfrun measures, by a specification that is written for each comparison. docs/pytest.md has more.
 """
 
 from __future__ import annotations

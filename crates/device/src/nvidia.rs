@@ -1,6 +1,6 @@
 //! GPUs of NVIDIA through NVML, the driver's own library, which is loaded if it is there.
 //!
-//! Each method is one call of NVML, or a few. What it reads was compared with `nvidia-smi` on an H100 (docs/gpu.md); locking
+//! Each method is one call of NVML, or a few. What it reads was compared with `nvidia-smi` on an H100 (docs/reference/gpus.md); locking
 //! clocks has run on no GPU.
 
 use std::ffi::OsStr;

@@ -77,7 +77,7 @@ impl FidelityLimits {
     /// is reported.
     ///
     /// For random inputs what a right conversion keeps: of labels of classifiers and largest classes of networks float16
-    /// changed at most 1 in 100, static 8 bits 1 in 16 (docs/concepts/precision.md).
+    /// changed at most 1 in 100, static 8 bits 1 in 16 (docs/reference/converters.md).
     pub fn least_equal(precision: Precision, is_data: bool) -> Option<f64> {
         let least = match precision {
             Precision::Fp32 => Some(0.999),

@@ -67,7 +67,7 @@ pub enum Calibration {
     /// From the smallest to the largest value.
     #[default]
     MinMax,
-    /// The 99.99th percentile of the magnitudes.
+    /// The range without 0.005 % of the values at either end.
     Percentile,
     /// The range that loses least information (Kullback-Leibler divergence). Zeros do not count, and at most one other value
     /// in 10,000 is left out.

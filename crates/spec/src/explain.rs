@@ -54,7 +54,7 @@ pub struct Word {
 }
 
 /// Rows of tables: words, and what they mean.
-const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
+const GLOSSARY: &str = include_str!("../../../docs/reference/glossary.md");
 
 /// Every word of the glossary.
 fn words() -> impl Iterator<Item = Word> {

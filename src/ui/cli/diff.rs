@@ -9,74 +9,64 @@ use base::quantity::Nanos;
 
 /// Arguments of `diff`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-A side is the name of a record, a path (a record, a report, or a folder of reports), or a git revision, \
-tried in that order; `record:`, `path:` and `git:` force one. Revisions are read from the committed \
-reports/*/results.json, without a checkout.
-
-  perfrun diff                        the last commit against the working tree
-  perfrun diff v1.2                   v1.2 against the working tree
+#[command(after_help = "Examples:
+  perfrun diff                           # the last commit against the working tree
   perfrun diff v1.2 v1.3
-  perfrun diff origin/main...HEAD     from where the branch left main
   perfrun diff reports/x ../other/reports/x --allow cpu
+  perfrun diff origin/main...HEAD --remeasure --gate --budget 10m
 
-  git bisect run perfrun diff v1.2 --remeasure --bisect
-
---gate exits with 4 if something became worse than the specification's `gate` allows, or could not be \
-judged, with 3 if nothing was measured, and with 0 if it passed or is undecided. A commit accepts a row \
-with the trailer `Perfrun-Accept: CELL METRIC REASON`; CELL and METRIC are those of the table.")]
+A side is a record, a path or a git revision, tried in that order; `record:`,
+`path:` and `git:` force one. Revisions are read from committed results.json.")]
 pub struct DiffArgs {
-    /// The older side; `A...B` compares B with its merge base with A [default: the last commit].
+    /// The older side; `A...B` is B and where it left A [default: the last commit].
     #[arg(value_name = "A")]
     pub baseline: Option<String>,
     /// The newer side [default: the working tree].
     #[arg(value_name = "B")]
     pub candidate: Option<String>,
-    /// Measure both sides again, interleaved, and compare them in pairs; this works on noisy machines too. Cells with
-    /// the same bytes and settings on both sides are not measured.
+    /// Measure the changed cells of both sides again, in turns, and compare them in pairs.
     #[arg(long)]
     pub remeasure: bool,
-    /// Time limit for measuring both sides of an experiment.
+    /// Time limit for both sides of an experiment.
     #[arg(long, value_name = "TIME", requires = "remeasure")]
     pub budget: Option<Nanos>,
-    /// Fresh processes for each cell; overrides the specification's `runs`.
+    /// Processes for each cell [default: `runs` of SPEC].
     #[arg(long, value_name = "N", requires = "remeasure", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// Also measure the time of each operator on both sides, to name those that a difference is in.
+    /// Also measure the time of each operator on both sides.
     #[arg(long, requires = "remeasure")]
     pub profile: bool,
-    /// The ONNX Runtime library, as in `run`.
+    /// ONNX Runtime's library, as in `run`.
     #[arg(long, value_name = "PATH", requires = "remeasure")]
     pub runtime: Option<PathBuf>,
-    /// Wait up to this long for the machine to become quiet.
+    /// Longest wait for a quiet machine.
     #[arg(long, value_name = "TIME", requires = "remeasure")]
     pub wait: Option<Nanos>,
     /// Only this experiment; can be repeated.
     #[arg(long, value_name = "NAME")]
     pub experiment: Vec<String>,
-    /// Metrics to compare, such as `latency.p95,peak_rss` [default: latency, latency.p95, scores, peak_rss, device_memory, model_size, load].
+    /// Metrics to compare [default: latency, latency.p95, scores, peak_rss, device_memory, model_size, load].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub metric: Vec<MetricArgument>,
-    /// Override the specification's margin: `3%`, or for one metric `peak_rss=1MiB`.
-    #[arg(long, value_name = "[METRIC=]DIFFERENCE")]
+    /// Margin: `3%`, or of one metric `peak_rss=1MiB` [default: that of the specification].
+    #[arg(long, value_name = "DIFFERENCE")]
     pub margin: Vec<MarginArgument>,
-    /// Compare even if this fact of the environment differs, such as `cpu`; `all` allows every difference.
+    /// Compare even if this fact of the machine differs, such as `cpu`, or `all`.
     #[arg(long, value_name = "FACT", value_delimiter = ',', value_parser = fact)]
     pub allow: Vec<String>,
-    /// Also compare cells with the same bytes and settings, for example before and after a driver update.
+    /// Also compare cells with the same bytes and settings.
     #[arg(long)]
     pub unchanged: bool,
-    /// Show every row, including unchanged ones.
+    /// Show every row.
     #[arg(long)]
     pub all: bool,
-    /// Exit with 4 if the specification's `gate` fails; without a `gate`, if latency is worse by more than its margin.
+    /// Exit with 4 if `gate` fails; without one, if latency is worse by more than its margin.
     #[arg(long)]
     pub gate: bool,
-    /// For `git bisect run`: exit with 0 if no gated metric is worse, 1 if one is, 125 if undecided, 129 on any other
-    /// error.
+    /// For `git bisect run`: exit with 0 if not worse, 1 if worse, 125 if undecided, 129 on an error.
     #[arg(long, conflicts_with_all = ["gate", "fail_on", "allow_unjudged"])]
     pub bisect: bool,
-    /// What fails the gate: `worse` always does, `undecided` if named; implies --gate.
+    /// What fails the gate, which this implies; `worse` always does.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fail_on: Vec<FailOnWord>,
     /// Rows that could not be judged do not fail the gate.
@@ -125,15 +115,12 @@ fn fact(text: &str) -> Result<String, String> {
 
 /// Arguments of `bisect`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-Both versions are measured in turns. Where a cell is slower with the newer one, the versions between them are fetched and \
-measured by halves, the first slower one and the one before it are profiled, and the node whose time grew most is written \
-as a model of its own (NODE.onnx) with a specification that compares both versions (NODE.yaml).
-
+#[command(after_help = "Example:
   perfrun bisect experiments/x.yaml --from 1.28.0 --to 1.31.1
 
-Between are the releases that this perfrun has checksums of, and those in the specification's `runtimes`.
-Of two git commits: git bisect run perfrun diff A --remeasure --bisect")]
+Measures both versions in turns, then those between by halves. Profiles the first
+slower one and the one before it, and writes the node whose time grew most
+(NODE.onnx) with a specification that compares both versions (NODE.yaml).")]
 pub struct BisectArgs {
     /// The specification whose models, inputs, variants and devices are measured.
     #[arg(value_name = "SPEC")]
@@ -147,13 +134,13 @@ pub struct BisectArgs {
     /// Only the cells that match, as in `run`.
     #[arg(long, value_name = "SELECTOR")]
     pub only: Option<String>,
-    /// Fresh processes for each cell; overrides the specification's `runs`.
+    /// Processes for each cell [default: `runs` of SPEC].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
     /// Time limit for each measurement of two versions.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// Wait up to this long for the machine to become quiet, before each measurement.
+    /// Longest wait for a quiet machine, before each measurement.
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,
     /// Folder for NODE.onnx and NODE.yaml.
@@ -163,6 +150,8 @@ pub struct BisectArgs {
 
 /// Arguments of `history`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun history x --metric latency.p95 --only variant=int8")]
 pub struct HistoryArgs {
     /// The experiment: the name of its folder below `reports/` [default: the only one].
     #[arg(value_name = "EXPERIMENT")]
@@ -170,7 +159,7 @@ pub struct HistoryArgs {
     /// Metric to show.
     #[arg(long, value_name = "METRIC", default_value = "latency")]
     pub metric: MetricArgument,
-    /// Only the cells that match: `--only model=mlp,variant=fp32|int8`.
+    /// Only cells that match, such as `variant=fp32|int8`.
     #[arg(long, value_name = "SELECTOR")]
     pub only: Option<String>,
     /// Newest revision to include.
@@ -192,6 +181,8 @@ pub struct HistoryArgs {
 
 /// Arguments of `site`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun site public --metric latency,peak_rss")]
 pub struct SiteArgs {
     /// Output folder.
     #[arg(value_name = "DIR", default_value = "site", conflicts_with = "output")]
@@ -205,8 +196,7 @@ pub struct SiteArgs {
     /// Newest revision to include.
     #[arg(long, value_name = "REVISION", default_value = "HEAD")]
     pub revision: String,
-    /// URL of a commit, with `{commit}` for its hash [default: derived from the remote `origin` on GitHub, GitLab or
-    /// Codeberg].
+    /// URL of a commit, with `{commit}` for its hash [default: from the remote `origin`].
     #[arg(long, value_name = "URL")]
     pub commit_url: Option<String>,
 }

@@ -9,21 +9,16 @@ use base::quantity::{Nanos, QuantityError, Ratio};
 
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-A file is what a benchmark tool wrote: JSON of hyperfine, Google Benchmark and pytest-benchmark,
-criterion's `sample.json`, the output of `go test -bench`. Benchmarks are paired by name.
-Or it has one value per line; blank lines, # comments and a header line are skipped. Or it is a JSON
-array of numbers, or an array of arrays, each with the values of one run (one process).
-
-  perfrun stat old.json new.json --fail-on worse
-  hyperfine --export-json t.json ./old ./new
-  perfrun stat t.json --against ./old
+#[command(after_help = "Examples:
+  perfrun stat old.json new.json
+  perfrun stat t.json --against ./old    # of hyperfine --export-json t.json
   perfrun stat times.txt --unit ms
-  perfrun stat old.json new.json --json | jq '.benchmarks[].comparison.verdict'
 
-docs/reference/stat.md defines every field of the JSON output.")]
+Reads JSON of hyperfine, Google Benchmark and pytest-benchmark, criterion's
+sample.json, the output of `go test -bench`; or a value per line; or a JSON array
+of numbers, or of arrays, each with the values of one process.")]
 pub struct StatArgs {
-    /// File of a benchmark tool or of numbers, or `-` for standard input; the baseline if CANDIDATE is given.
+    /// File of a benchmark tool or of numbers, `-` for standard input; the baseline of CANDIDATE.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// File to compare with FILE.
@@ -35,10 +30,10 @@ pub struct StatArgs {
     /// Only the benchmark of this name.
     #[arg(long, value_name = "NAME", conflicts_with = "against")]
     pub benchmark: Option<String>,
-    /// Exit with 4 if a comparison has one of these verdicts: `worse`, `undecided`.
+    /// Exit with 4 if a comparison is one of these: `worse`, `undecided`.
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "compared", hide_possible_values = true)]
     pub fail_on: Vec<FailOnWord>,
-    /// The files are paired: the first value (or run) of one belongs to the first of the other, and so on.
+    /// The files are paired: the first value (or process) with the first, and so on.
     #[arg(long, requires = "compared")]
     pub paired: bool,
     /// Larger values are better; without this, smaller ones are.
@@ -47,10 +42,10 @@ pub struct StatArgs {
     /// Margin: differences up to this ratio do not matter.
     #[arg(long, value_name = "RATIO", default_value = "2%")]
     pub margin: Ratio,
-    /// The files were measured interleaved, not one after the other; implied by `--paired`.
+    /// The files were measured in turns; implied by `--paired`.
     #[arg(long, requires = "compared", conflicts_with = "session_spread")]
     pub interleaved: bool,
-    /// Spread of identical code measured in separate sessions [default: 1%].
+    /// Spread of identical code between sessions [default: 1%].
     #[arg(long, value_name = "RATIO", requires = "compared", conflicts_with = "paired")]
     pub session_spread: Option<Ratio>,
     /// Confidence level of intervals.
@@ -84,6 +79,8 @@ fn confidence(text: &str) -> Result<Ratio, String> {
 
 /// Arguments of `calibrate`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun calibrate experiments/x.yaml --comparisons 40 --effect 5%")]
 pub struct CalibrateArgs {
     /// The specification whose models, inputs, runs and rules are used.
     #[arg(value_name = "SPEC")]
@@ -97,7 +94,7 @@ pub struct CalibrateArgs {
     /// Minimum number of comparisons of identical code.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub comparisons: u32,
-    /// Positive control: a known slowdown that must be detected, such as `5%`; can be repeated.
+    /// A known slowdown to detect; can be repeated.
     #[arg(long = "effect", value_name = "RATIO", default_values = ["5%"])]
     pub effects: Vec<Ratio>,
     /// Order of the runs; `sequential` shows the errors that blocks prevent.
@@ -109,10 +106,10 @@ pub struct CalibrateArgs {
     /// Print `calibration.json`.
     #[arg(long)]
     pub json: bool,
-    /// The ONNX Runtime library, as in `run`.
+    /// ONNX Runtime's library, as in `run`.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
-    /// Wait up to this long for the machine to become quiet.
+    /// Longest wait for a quiet machine.
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,
 }

@@ -13,6 +13,9 @@ use experiment::{
 
 /// Arguments of `inspect`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  perfrun inspect model.onnx
+  perfrun inspect zoo:bert_tiny --inputs batch=8,sequence=128")]
 pub struct InspectArgs {
     /// Model files, folders of them, or `zoo:NAME` for built-in networks.
     #[arg(value_name = "MODEL", required = true)]
@@ -20,15 +23,13 @@ pub struct InspectArgs {
     /// How built-in networks are made.
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Input sizes for the cost of one inference: `batch=1,sequence=128`, or whole shapes, `x=1x128`. Default: a batch
-    /// of 1.
+    /// Input sizes for the cost of an inference, `batch=8` or `x=1x128` [default: a batch of 1].
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
-    /// Write a model of this node alone, with its weights and the shapes of its inputs, and inspect that. It is named as
-    /// in the model file or in a profile; where ONNX Runtime executes several nodes as one, all of them are written.
+    /// Write a model of this node alone, named as in the file or in a profile, and inspect that.
     #[arg(long, value_name = "NODE")]
     pub extract: Option<String>,
-    /// With `--extract`: the file to write (default: the node's name in the current folder); never overwritten.
+    /// With `--extract`: file to write; never overwrites [default: NODE.onnx].
     #[arg(short, long, value_name = "FILE", requires = "extract")]
     pub output: Option<PathBuf>,
     /// Print JSON.
@@ -73,6 +74,9 @@ const RANDOM_ITEMS: u32 = 8;
 
 /// Arguments of `convert`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  perfrun convert model.onnx --precision fp16 --output model-fp16.onnx
+  perfrun convert model.onnx --precision int8 --reduce-range --output model-int8.onnx")]
 pub struct ConvertArgs {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -80,39 +84,37 @@ pub struct ConvertArgs {
     /// Target precision.
     #[arg(long, value_name = "PRECISION")]
     pub precision: TargetPrecision,
-    /// The file to write; never overwritten.
+    /// File to write; never overwrites.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Target device; operators that its provider does not support stay as they are.
+    /// Target device; operators that it does not support stay as they are.
     #[arg(long, value_enum, default_value_t)]
     pub device: TargetDevice,
-    /// With fp16 and bf16: keep the inputs and outputs as they are (with casts), or convert them too.
+    /// fp16, bf16: keep the types of inputs and outputs, or convert them too.
     #[arg(long, value_enum, default_value_t)]
     pub io: IoWord,
-    /// Operator or node to leave as it is; can be repeated.
+    /// Operator or node that stays as it is; can be repeated.
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,
-    /// With int8: how activations get their scales.
+    /// int8: scales of activations from data before (static), or in each inference; `auto` is static with convolutions.
     #[arg(long, value_enum, default_value_t)]
     pub quantization: QuantizationWord,
-    /// With static int8: how observed activations become a range.
+    /// Static int8: range of activations. `percentile` cuts 0.005 % at either end.
     #[arg(long, value_enum, default_value_t)]
     pub calibration: CalibrationWord,
-    /// With static int8: calibration data, a `.npz`, `.npy` or `.parquet` file with an array for each input. Without
-    /// it the data are random, and only the speed of the result is meaningful.
+    /// Static int8: calibration data, `.npz`, `.npy` or `.parquet`. Random without it: right for speed only.
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// With static int8: number of calibration items. Default: 128 from a file, or 8 random ones.
+    /// Static int8: calibration items [default: 128 from a file, 8 random ones].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     items: Option<u32>,
-    /// With static int8: input sizes for the calibration: `batch=1,sequence=128`, or whole shapes, `x=1x128`. With
-    /// `--data` only a batch. Default: a batch of 1.
+    /// Static int8: input sizes, `batch=8` or `x=1x128`; only a batch with `--data` [default: a batch of 1].
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
-    /// With int8: 7-bit weights, for processors whose 8-bit products saturate.
+    /// int8: 7-bit weights, for processors whose 8-bit products saturate.
     #[arg(long)]
     pub reduce_range: bool,
-    /// With int4: block size, the number of weights that share a scale.
+    /// int4: weights that share a scale.
     #[arg(long, value_name = "N", default_value_t = INT4_BLOCK)]
     pub block: u32,
     /// Print what was done as JSON.
@@ -208,7 +210,7 @@ words!(
         /// From the smallest to the largest value.
         #[default]
         MinMax,
-        /// The 99.99th percentile of the magnitudes.
+        /// Without 0.005 % of the values at either end.
         Percentile,
         /// The range with the smallest loss of information (Kullback-Leibler divergence).
         Entropy,
@@ -237,6 +239,9 @@ impl TargetDevice {
 
 /// Arguments of `zoo`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  perfrun zoo list
+  perfrun zoo export resnet50")]
 pub struct ZooArgs {
     /// What to do.
     #[command(subcommand)]
@@ -257,7 +262,7 @@ pub enum ZooAction {
         /// Its name, as `perfrun zoo list` prints it.
         #[arg(value_name = "NETWORK")]
         network: String,
-        /// The file to write (default: its name in the current folder); never overwritten.
+        /// File to write; never overwrites [default: NETWORK.onnx].
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// How it is made.

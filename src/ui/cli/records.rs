@@ -11,6 +11,8 @@ use report::Format;
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun list")]
 pub struct ListArgs {
     /// Print JSON.
     #[arg(long)]
@@ -19,13 +21,15 @@ pub struct ListArgs {
 
 /// Arguments of `clean`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Records behind a report in the working tree are always kept.")]
+#[command(after_help = "Example:
+  perfrun clean x --keep 3
+
+Records behind a report in the working tree are always kept.")]
 pub struct CleanArgs {
     /// Only records of these experiments.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// Number of newest complete records to keep of each experiment; anything newer than its newest complete one is kept
-    /// too.
+    /// Complete records to keep of each experiment; unfinished newer ones are kept too.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub keep: u32,
     /// Remove without asking.
@@ -35,17 +39,19 @@ pub struct CleanArgs {
 
 /// Arguments of `export`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun export x x.tar.zst --models")]
 pub struct ExportArgs {
     /// The record: its folder, its name, an experiment's name, or `latest`.
     #[arg(value_name = "RECORD")]
     pub record: String,
-    /// The archive (default: `EXPERIMENT-RECORD.tar.zst` in the current folder).
+    /// The archive [default: EXPERIMENT-RECORD.tar.zst].
     #[arg(value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Include models and data, if they are unchanged since the measurement.
     #[arg(long)]
     pub models: bool,
-    /// Log the record to MLflow or to Weights & Biases (offline) instead, through the client that python3 has.
+    /// Log the record to MLflow or (offline) Weights & Biases instead, by python3's client.
     #[arg(long, value_name = "TRACKER", value_parser = ["mlflow", "wandb"], conflicts_with_all = ["output", "models"])]
     pub to: Option<String>,
     /// With `--to`: the name of the tracker's project [default: the experiment's].
@@ -61,6 +67,8 @@ pub struct ExportArgs {
 
 /// Arguments of `import`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:
+  perfrun import x.tar.zst")]
 pub struct ImportArgs {
     /// Archive written by `perfrun export`.
     #[arg(value_name = "ARCHIVE")]
@@ -72,10 +80,11 @@ pub struct ImportArgs {
 
 /// Arguments of `reproduce`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-The specification stored in the results is used, resolved at its original path. Models, data and the version \
-of ONNX Runtime must be those that were measured.
+#[command(after_help = "Example:
+  perfrun reproduce reports/x
 
+Uses the specification in the results, at its original path; models, data and the
+version of ONNX Runtime must be those that were measured.
 Exit code 4: a claim does not hold, or none could be checked.")]
 pub struct ReproduceArgs {
     /// A results.json, the folder of a report, or a record.
@@ -84,14 +93,13 @@ pub struct ReproduceArgs {
     /// Use this ONNX Runtime library instead of the version that was measured.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
-    /// For results of several machines: the name of this one, which is added to their report [default: made of the processor].
+    /// For results of several machines: the name of this one [default: from the processor].
     #[arg(long, value_name = "NAME", value_parser = super::machine_name)]
     pub machine: Option<String>,
-    /// Wait up to this long for the machine to become quiet.
+    /// Longest wait for a quiet machine.
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,
-    /// Trust the author of the results: allow the commands and libraries that the specification names (`wrap`, `env`,
-    /// `score`, `plugins`, own builds).
+    /// Trust the author: allow the commands and libraries that the specification names.
     #[arg(long)]
     pub trust: bool,
     /// Print Markdown.
@@ -104,20 +112,21 @@ pub struct ReproduceArgs {
 
 /// Arguments of `merge`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-Records of one machine must be parts of one experiment, each cell in only one of them (--shard, --only). \
-Records of several machines keep all cells; devices get the machine's name, as in `cpu@laptop`, which \
-NAME=RECORD sets (default: derived from the processor).
+#[command(after_help = "Example:
+  perfrun merge laptop=RECORD server=RECORD
 
-All cells of a group must come from one record, because verdicts need interleaved runs.")]
+Records of one machine must be parts of one experiment, each cell in one of them.
+Records of several machines keep all cells; devices get the machine's NAME, as in
+`cpu@laptop` [default: from the processor]. The cells of a group must come from
+one record, because verdicts need runs in turns.")]
 pub struct MergeArgs {
-    /// Records: folders, names, or `latest`; or folders of submitted jobs, or of the exported shards of a matrix.
+    /// Records: folders, names, or `latest`; or folders of submitted jobs or exported shards.
     #[arg(value_name = "[NAME=]RECORD", required = true)]
     pub records: Vec<String>,
-    /// Folder for the report [default: `reports/<experiment>/` for a whole record of one machine, else the new record].
+    /// Folder for the report [default: reports/<experiment>/ for a whole record of one machine, else the record].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Files to write; results.json is always included.
+    /// Files to write in addition to results.json.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = super::default_formats(), value_parser = super::formats())]
     pub format: Vec<Format>,
     /// Replace a committed report that was measured on another machine.

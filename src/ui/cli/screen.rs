@@ -7,18 +7,21 @@ use clap::{ArgAction, Args, ValueEnum};
 /// Options that every command has.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ScreenArgs {
-    /// Log each step to standard error, with paths and times; `-vv` adds messages to and from workers and git.
+    /// Log each step; `-vv`: messages of workers too.
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub verbose: u8,
     /// Show only results, warnings and errors.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Show no progress: no bar on a terminal, and elsewhere no line for each block.
+    /// Show no progress.
     #[arg(long, global = true)]
     pub no_progress: bool,
-    /// When to use colour.
-    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    /// Colour: auto, always or never.
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto", hide_possible_values = true)]
     pub color: Color,
+    /// Print help.
+    #[arg(short, long, action = ArgAction::HelpShort, global = true)]
+    help: Option<bool>,
 }
 
 /// When there is colour.

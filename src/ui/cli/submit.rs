@@ -21,11 +21,12 @@ pub enum Engine {
 
 /// Arguments of `submit`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-A job lies in `.perfrun/jobs/` with its specification, models and data, which are copied once, by hash. `perfrun merge JOB` \
-merges what is there, and names the shards that are missing. The same command again submits the missing shards alone.
+#[command(after_help = "Examples:
+  perfrun submit experiments/x.yaml --to slurm --shards 8 --wait
+  perfrun submit --status
 
-Exit code 3: shards are missing, or cells failed.")]
+The same command again submits only shards that are missing; `perfrun merge JOB`
+merges what is there. Exit code 3: shards are missing, or cells failed.")]
 pub struct SubmitArgs {
     /// The specification.
     #[arg(value_name = "SPEC", required_unless_present = "status")]
@@ -33,7 +34,7 @@ pub struct SubmitArgs {
     /// Who starts the jobs.
     #[arg(long, value_name = "ENGINE", required_unless_present = "status")]
     pub to: Option<Engine>,
-    /// How many jobs [default: one for each half hour, at most 16].
+    /// Number of jobs [default: one for each half hour, at most 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub shards: Option<u32>,
     /// Changes to the specification.
@@ -42,53 +43,52 @@ pub struct SubmitArgs {
     /// Slurm's partition.
     #[arg(long, value_name = "NAME")]
     pub partition: Option<String>,
-    /// At most so many jobs at the same time.
+    /// Most jobs at the same time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub array_limit: Option<u32>,
-    /// Another option of sbatch, such as `--option account=ml` or `--option time=2:00:00`; can be repeated.
+    /// Another option of sbatch, such as `time=2:00:00`; can be repeated.
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub option: Vec<String>,
-    /// The whole matrix on every kind of node, merged with a name for each: `--each-node-type constraint=a100,h100,epyc`, or
-    /// another option of sbatch, such as `partition`.
-    #[arg(long, value_name = "OPTION=LIST", value_parser = node_types)]
+    /// The whole matrix on every kind of node, such as `constraint=a100,h100`.
+    #[arg(long, value_name = "LIST", value_parser = node_types)]
     pub each_node_type: Option<NodeTypes>,
-    /// Folder for the jobs, on a file system that the nodes share [default: `.perfrun/jobs`].
+    /// Folder that nodes share [default: .perfrun/jobs].
     #[arg(long, value_name = "DIR")]
     pub stage: Option<PathBuf>,
-    /// Slurm: perfrun on the nodes [default: the path of this one].
+    /// Slurm: perfrun on the nodes [default: this path].
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<String>,
-    /// GitHub: perfrun's wheel, an https address, such as that of a release, or a path in the repository.
+    /// GitHub: perfrun's wheel, by https address or path.
     #[arg(long, value_name = "WHEEL", requires = "sha256")]
     pub wheel: Option<String>,
-    /// GitHub: SHA-256 of the wheel; a release has it in SHA256SUMS.
+    /// GitHub: SHA-256 of the wheel.
     #[arg(long, value_name = "HASH", requires = "wheel", value_parser = sha256)]
     pub sha256: Option<String>,
-    /// Kubernetes: the image; it has perfrun on its path, and a shell.
+    /// Kubernetes: an image with perfrun and a shell.
     #[arg(long, value_name = "IMAGE", required_if_eq("to", "kubernetes"))]
     pub image: Option<String>,
-    /// Kubernetes: the claim of the volume that holds the project, and gets its records.
+    /// Kubernetes: the claim of the project's volume.
     #[arg(long, value_name = "CLAIM", default_value = "perfrun")]
     pub volume: String,
-    /// Kubernetes: processors of a job, which it has for itself.
+    /// Kubernetes: processors of a job.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     pub cpus: u32,
     /// Kubernetes: memory of a job.
     #[arg(long, value_name = "SIZE", default_value = "8Gi")]
     pub memory: String,
-    /// Kubernetes: a label of the nodes, such as `node.kubernetes.io/instance-type=c7i.xlarge`; can be repeated.
-    #[arg(long, value_name = "LABEL=VALUE", value_parser = label)]
+    /// Kubernetes: LABEL=VALUE of nodes; can be repeated.
+    #[arg(long, value_name = "LABEL", value_parser = label)]
     pub node_selector: Vec<String>,
     /// Print what would be submitted.
     #[arg(long, conflicts_with = "wait")]
     pub print: bool,
-    /// Wait until all jobs have ended and are merged.
+    /// Wait until all jobs are merged.
     #[arg(long)]
     pub wait: bool,
     /// Submit again although everything is measured.
     #[arg(long)]
     pub again: bool,
-    /// Show the shards of a job, of the newest where none is named.
+    /// Show the shards of a job [default: the newest].
     #[arg(long, value_name = "JOB", num_args = 0..=1, conflicts_with_all = ["spec", "to", "print", "again"])]
     pub status: Option<Option<PathBuf>>,
 }

@@ -57,6 +57,19 @@ impl ExitCode {
         }
     }
 
+    /// What it means in two words.
+    fn short(self) -> &'static str {
+        match self {
+            ExitCode::Done => "done",
+            ExitCode::Internal => "bug",
+            ExitCode::UserError => "wrong input",
+            ExitCode::RunsFailed => "runs failed",
+            ExitCode::CheckFailed => "gate or goal missed",
+            ExitCode::Interrupted => "interrupted",
+            ExitCode::Bisect(_) => "bisect",
+        }
+    }
+
     /// What it means, a fragment.
     pub fn meaning(self) -> &'static str {
         match self {
@@ -112,10 +125,9 @@ impl From<ExitCode> for std::process::ExitCode {
     }
 }
 
-/// The lines of the help, one for each code.
+/// The line of the help.
 pub(crate) fn exit_codes_help() -> String {
-    let line = |code: ExitCode| format!("  {}  {}\n", code.number(), code.meaning());
-    ExitCode::by_number().map(line).concat()
+    ExitCode::by_number().map(|code| format!("{} {}", code.number(), code.short())).join(", ")
 }
 
 /// The reference of exit codes: `docs/reference/exit-codes.md`.
@@ -158,7 +170,7 @@ mod tests {
     #[test]
     fn the_help_lists_every_code_once_in_rising_order() {
         let help = exit_codes_help();
-        let numbers: Vec<&str> = help.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let numbers: Vec<&str> = help.split(", ").filter_map(|part| part.split_whitespace().next()).collect();
         assert_eq!(numbers, ["0", "1", "2", "3", "4", "130"]);
     }
 }

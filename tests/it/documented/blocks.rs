@@ -1,11 +1,12 @@
-//! The fenced blocks of README and of the pages of `docs`, and the commands in them.
+//! The fenced blocks of README and of the pages of `docs`, the commands in them, and the examples of the help.
 
+use perfrun::ui::cli;
 use walkdir::WalkDir;
 
 use super::root;
 
 pub(super) struct Page {
-    /// From the root of the repository: `docs/guides/diff.md`.
+    /// From the root of the repository: `docs/changes.md`; `help diff` of what `perfrun diff --help` shows.
     pub path: String,
     pub blocks: Vec<Block>,
 }
@@ -35,6 +36,15 @@ pub(super) fn pages() -> Vec<Page> {
     std::iter::once(root().join("README.md")).chain(documents).map(page).collect()
 }
 
+/// The examples of every command's help, as a page for each.
+pub(super) fn helps() -> Vec<Page> {
+    let page = |command: cli::Shown| {
+        let text = command.examples.iter().map(|line| format!("{line}\n")).collect();
+        Page { path: format!("help {}", command.name), blocks: vec![Block { info: "sh".to_owned(), text }] }
+    };
+    cli::shown().into_iter().filter(|command| !command.examples.is_empty()).map(page).collect()
+}
+
 fn blocks(text: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut open: Option<Block> = None;
@@ -51,6 +61,16 @@ fn blocks(text: &str) -> Vec<Block> {
 }
 
 impl Block {
+    /// The file that the block is, by the comment in its first line: `# experiments/int8.yaml`.
+    pub fn file(&self) -> Option<&str> {
+        let path = self.text.lines().next()?.strip_prefix("# ")?;
+        let is_path = !path.contains(' ')
+            && path.rsplit_once('.').is_some_and(|(name, ending)| {
+                !name.is_empty() && ["yaml", "yml", "py", "toml", "sh", "j2"].contains(&ending)
+            });
+        is_path.then_some(path)
+    }
+
     /// The commands of a block of shell, and of a session: a block whose commands stand behind `$ `, above their output.
     pub fn lines(&self) -> Vec<Line> {
         assert!(!["bash", "console", "shell"].contains(&self.info.as_str()), "a block of shell begins with ```sh");

@@ -28,38 +28,51 @@ git update-ref refs/remotes/origin/main HEAD && git checkout -q -b topic
 perfrun experiments/x.yaml && perfrun experiments/x.yaml && git checkout -q -- reports
 mkdir -p ../other/reports && cp -r reports/x ../other/reports/ && git -C ../other init -q";
 
-/// What a page takes for granted.
-const BEFORE: &[(&str, &str)] = &[
-    ("docs/concepts/profiles.md", "cp regressed.yaml x.yaml"),
-    // Both sides of a merge have measured.
-    (
-        "docs/guides/ci.md",
-        "printf 'reports/** -merge linguist-generated\\n' > .gitattributes
-git add .gitattributes && git commit -q -m attributes && git checkout -q -b theirs
-for branch in theirs topic; do
-    git checkout -q $branch && perfrun experiments/detector.yaml --replace && git commit -q -a -m $branch
-done
-! git merge -q theirs && git status --porcelain reports | grep -q '^UU'",
-    ),
-    ("docs/guides/clusters.md", "mkdir -p .github/workflows"),
-    ("docs/guides/write-an-experiment.md", INTERRUPTED),
-    ("docs/reference/results.md", "cp reports/quickstart/results.json ."),
-    (
-        "docs/reference/stat.md",
-        // In this order benchmarks became slower.
-        "cp stat/pytest-new.json old.json && cp stat/pytest-old.json new.json
-sed 's/\"true\"/\".\\/old\"/; s/\"sleep 0.01\"/\".\\/new\"/' stat/hyperfine.json > t.json && seq 20 > times.txt && make -s",
-    ),
+/// Pages that begin in an empty folder: all that their commands read is made by the page.
+const FROM_EMPTY: [&str; 7] = [
+    "docs/experiment.md",
+    "docs/choose.md",
+    "docs/load.md",
+    "docs/changes.md",
+    "docs/frameworks.md",
+    "docs/clusters.md",
+    "docs/language-models.md",
 ];
 
-/// Two records that go on: the newest, and one by the name that the page gives it.
-const INTERRUPTED: &str = "sed 's/^runs: .*/runs: 40/' -i experiments/spinning.yaml && mkfifo said
-interrupt() {
-    perfrun experiments/spinning.yaml 2>said &
-    exec 3<said && grep -q -m 1 'block 2 ' <&3 && kill -INT $!
-    wait $! || [ $? = 130 ]
+/// A page of these whose models are real ones.
+const REAL: &str = "docs/experiment.md";
+
+/// A specification of a page on the mock backend, with a script in place of each network.
+pub(super) fn scripted(text: &str) -> String {
+    let is_whole = text.lines().any(|line| line.starts_with("models:")) && !text.contains("backend:");
+    let line = |line: &str| match line.strip_prefix("models: { ").and_then(|map| map.split_once(" }")) {
+        Some((map, _)) => format!("models: [{}]\n", name_of(map)),
+        None => format!("{}\n", line.replace("zoo:", "")),
+    };
+    if is_whole { text.lines().map(line).collect::<String>() + "backend: mock\n" } else { text.to_owned() }
 }
-interrupt && mv .perfrun/records/spinning/* .perfrun/records/spinning/20261120T101500Z-1a2b3c4d && interrupt";
+
+/// `name: detector, zoo: mobilenet_v2, image: 96`: the name, else the network.
+fn name_of(map: &str) -> &str {
+    let field = |key: &str| map.split(", ").find_map(|field| field.strip_prefix(key));
+    field("name: ").or_else(|| field("zoo: ")).unwrap_or(map)
+}
+
+/// What a page takes for granted.
+const BEFORE: &[(&str, &str)] = &[
+    ("docs/profiles.md", "cp regressed.yaml x.yaml"),
+    ("help bisect", "cp regressed.yaml experiments/x.yaml"),
+    ("help import", "perfrun export x x.tar.zst && mv .perfrun/records/x elsewhere"),
+    ("help stat", NUMBERS),
+    ("docs/reference/stat.md", NUMBERS),
+    ("docs/commands.md", "make -s"),
+    ("help convert", "rm model.onnx && perfrun zoo export bert_tiny --output model.onnx"),
+    ("docs/reference/results.md", "cp reports/quickstart/results.json ."),
+];
+
+/// Files of other tools; in this order benchmarks became slower.
+const NUMBERS: &str = "cp stat/pytest-new.json old.json && cp stat/pytest-old.json new.json
+sed 's/\"true\"/\".\\/old\"/; s/\"sleep 0.01\"/\".\\/new\"/' stat/hyperfine.json > t.json && seq 20 > times.txt && make -s";
 
 /// One version is slower by an operator, and the last one by more.
 fn regressed() -> String {
@@ -117,9 +130,15 @@ impl PageProject {
     /// Another one for a page, with the same files and commits: measuring them takes longer than copying.
     pub fn copy_for(&self, page: &str) -> Self {
         let project = PageProject(Project::new());
+        if FROM_EMPTY.contains(&page) {
+            write_slurm(&project.0);
+            // Where records go.
+            fs::create_dir_all(project.0.path("project/.perfrun")).unwrap();
+            return project;
+        }
         let done = Command::new("cp").arg("-a").arg(self.0.path(".")).arg(project.0.root()).status().unwrap();
         assert!(done.success());
-        if page == "docs/guides/offline.md" {
+        if page == "docs/share.md" || page == "help runtime" {
             project.keep_runtime();
         }
         if page.starts_with("docs/reference/") {
@@ -129,6 +148,12 @@ impl PageProject {
             project.expect(before);
         }
         project
+    }
+
+    /// Writes a file that the page shows.
+    pub fn write(&self, page: &str, path: &str, text: &str) {
+        let text = if page == REAL { text.to_owned() } else { scripted(text) };
+        self.0.write(&format!("project/{path}"), &text);
     }
 
     /// Runs a script in the project, with perfrun on the path.
@@ -143,6 +168,8 @@ impl PageProject {
             .current_dir(project.path("project"))
             .env("PATH", path.join(":"))
             .env("NO_COLOR", "1")
+            .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "A")))
+            .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "a@example.org")))
             .env("FAKE", project.root())
             .env("PERFRUN_LOCK", project.lock())
             .env("PERFRUN_WAIT", "0s")

@@ -3,26 +3,22 @@
 use std::process::Command;
 
 use super::blocks::{Block, Page, pages};
+use super::project::scripted;
 use super::{masked, root};
 use crate::need::need;
 use crate::support::{Done, Project};
 
 /// Snippets of YAML that are no part of a specification: the page, a line, and who reads it.
 const FOREIGN: &[(&str, &str, &str)] = &[
-    ("docs/guides/ci.md", "# .github/workflows/perf.yml", "GitHub"),
-    ("docs/guides/ci.md", "# .github/workflows/perf-comment.yml", "GitHub"),
-    ("docs/guides/write-an-experiment.md", "repos:", "pre-commit"),
+    ("docs/changes.md", "# .github/workflows/perf.yml", "GitHub"),
+    ("docs/changes.md", "# .github/workflows/perf-comment.yml", "GitHub"),
+    ("docs/experiment.md", "repos:", "pre-commit"),
 ];
 
 /// What a snippet takes for granted of the specification around it: the page, a part of the snippet, and the rest.
 const AROUND: &[(&str, &str, &str)] = &[
-    ("docs/guides/ci.md", "metric: speedup", "variants: [fp32, int8]"),
-    ("docs/guides/load.md", "largest_rate", "measure: { load: { rate: largest, bound: { p99: 20ms } } }"),
-    (
-        "docs/guides/write-an-experiment.md",
-        "variant: fp32-t8",
-        "models: [{ name: text, path: model.onnx }]\nvariants: [{ precision: fp32, threads: [1, 8] }]",
-    ),
+    ("docs/changes.md", "metric: speedup", "variants: [fp32, int8]"),
+    ("docs/load.md", "largest_rate", "measure: { load: { rate: largest, bound: { p99: 20ms } } }"),
 ];
 
 /// The whole specification of a snippet, and the row of [`AROUND`] that it needs.
@@ -89,17 +85,16 @@ fn every_snippet_of_python_in_the_documents_compiles() {
 /// The page shows what a specification of its own is answered; a script stands for the model.
 #[test]
 fn the_answer_that_a_page_shows_is_given() {
-    let page = pages().into_iter().find(|page| page.path == "docs/guides/load.md").unwrap();
+    let page = pages().into_iter().find(|page| page.path == "docs/load.md").unwrap();
     let [spec, answer] = ["yaml", "text"].map(|info| page.blocks.iter().find(|block| block.info == info).unwrap());
-    let of_script = spec.text.replace("models/resnet50.onnx", "[resnet50]") + "backend: mock\n";
-    let said = Project::with_spec(&of_script).run(&["x.yaml"]).expect_code(0).stdout;
+    let said = Project::with_spec(&scripted(&spec.text)).run(&["x.yaml"]).expect_code(0).stdout;
     assert!(masked(&said).contains(&masked(&answer.text)), "{}\nis not in\n{said}", answer.text);
 }
 
 /// The names of numbers in a paper are those of the committed report.
 #[test]
 fn the_numbers_of_the_paper_on_a_page_are_in_the_report() {
-    let page = pages().into_iter().find(|page| page.path == "docs/guides/reports.md").unwrap();
+    let page = pages().into_iter().find(|page| page.path == "docs/reports.md").unwrap();
     let paper = page.blocks.iter().find(|block| block.info == "latex").unwrap();
     let project = Project::new();
     let report = root().join("reports/quickstart").display().to_string();

@@ -8,15 +8,21 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
     ("README.md", "cargo install --locked --path .", "builds perfrun again"),
     ("README.md", "bash packaging/wheel.sh", "builds perfrun again; .ci/run does so"),
     ("README.md", "pip install dist/perfrun-*.whl", "of what the line before builds; .ci/run does so"),
-    ("docs/concepts/precision.md", "tests/compare_converters.py", "takes minutes, and converters from PyPI"),
-    ("docs/gpu.md", "perfrun runtime install --gpu --with-cuda", "fetches 2.7 GB"),
-    ("docs/gpu.md", "perfrun doctor --device cuda --verify", "needs a GPU"),
-    ("docs/guides/clusters.md", "kubectl apply", "needs a cluster; submit.rs checks the file against its schema"),
-    ("docs/guides/compare.md", "perfrun ab --prove", "the exit code is what it finds out about the machine; ab.rs"),
-    ("docs/guides/frameworks.md", "pip install torch", "fetches 1 GB"),
-    ("docs/guides/reports.md", "pip install mlflow", "fetches packages; .ci/run does so"),
-    ("docs/guides/reports.md", "perfrun export latest --to", "of those packages: adapters/python/tests/test_track.py"),
-    ("docs/measurement.md", "python3 benches/", "takes minutes to hours"),
+    ("docs/start.md", "cargo install --locked --path .", "builds perfrun again"),
+    ("docs/start.md", "bash packaging/wheel.sh", "builds perfrun again; .ci/run does so"),
+    ("docs/start.md", "pip install dist/perfrun-*.whl", "of what the line before builds; .ci/run does so"),
+    ("docs/reference/converters.md", "tests/compare_converters.py", "takes minutes, and converters from PyPI"),
+    ("docs/devices.md", "perfrun runtime install --gpu --with-cuda", "fetches 2.7 GB"),
+    ("docs/devices.md", "perfrun doctor --device cuda --verify", "needs a GPU"),
+    ("docs/clusters.md", "kubectl apply", "needs a cluster; submit.rs checks the file against its schema"),
+    ("docs/commands.md", "perfrun ab --prove", "the exit code is what it finds out about the machine; ab.rs"),
+    ("docs/frameworks.md", "pip install torch", "fetches 1 GB"),
+    ("docs/reports.md", "pip install mlflow", "fetches packages; .ci/run does so"),
+    ("docs/reports.md", "perfrun export latest --to", "of those packages: adapters/python/tests/test_track.py"),
+    ("docs/reference/other-tools.md", "python3 benches/", "takes minutes to hours"),
+    ("help runtime", "--with-cuda", "fetches 2.7 GB"),
+    ("help doctor", "--verify", "needs a GPU"),
+    ("help ab", "perfrun ab --prove", "as on the page of commands"),
 ];
 
 type IsHere = fn() -> bool;
@@ -25,6 +31,9 @@ type IsHere = fn() -> bool;
 pub(super) const NEEDS: &[(&str, IsHere)] = &[
     ("perfrun model.onnx", has_onnxruntime),
     ("perfrun experiments/models.yaml", has_onnxruntime),
+    ("perfrun experiments/threads.yaml", has_onnxruntime),
+    ("perfrun zoo:", has_onnxruntime),
+    ("perfrun report threads", has_onnxruntime),
     ("perfrun runtime path", has_two_onnxruntimes),
     ("perfrun runtime install", has_two_onnxruntimes),
     ("perfrun-cache.tar", has_two_onnxruntimes),
@@ -53,33 +62,54 @@ pub(super) const STAND_INS: &[(&str, &str, &str)] = &[
         "perfrun experiments/models.yaml",
         "perfrun experiments/models.yaml --runs 1 --set measure.warmup.max_time=50ms --set measure.stop.max_time=50ms",
     ),
-    ("docs/guides/clusters.md", "epyc=RECORD xeon=RECORD laptop=RECORD", "epyc=$record1 xeon=$record2 laptop=$record3"),
-    ("docs/guides/clusters.md", "--wheel https://...", "--wheel https://example.org/perfrun-1-py3-none-any.whl"),
-    ("docs/guides/clusters.md", "--sha256 ...", "--sha256 $(printf %064d 1)"),
-    // Executions of half a second, until the verdict is there, take half a minute.
-    ("docs/guides/compare.md", "perfrun ab", "perfrun ab --runs 1 --set measure.stop.time=10ms"),
-    // It ends with the commit that made int8 slower.
     (
-        "docs/guides/diff.md",
-        "--remeasure --bisect",
-        "--remeasure --bisect && git bisect log | grep -q '^# first bad commit: .* slower$'",
+        "docs/start.md",
+        "perfrun experiments/models.yaml",
+        "perfrun experiments/models.yaml --runs 1 --set measure.warmup.max_time=50ms --set measure.stop.max_time=50ms",
     ),
-    ("docs/guides/offline.md", "/opt/onnxruntime/lib/libonnxruntime.so.1.31.1", "$(perfrun runtime path)"),
-    ("docs/guides/offline.md", "/opt/onnxruntime/lib", "$(dirname $(perfrun runtime path))"),
-    ("docs/guides/sharing.md", "merge RECORD RECORD RECORD", "merge $(ls -d .perfrun/records/detector/* | tail -3)"),
-    ("docs/guides/sharing.md", "laptop=RECORD server=RECORD", "laptop=$record1 server=$record2"),
-    // On another machine.
-    ("docs/guides/sharing.md", "export detector detector.tar.zst", "export detector ../other/detector.tar.zst"),
-    ("docs/guides/sharing.md", "perfrun import", "cd ../other && perfrun import"),
-    ("docs/guides/write-an-experiment.md", "/tmp/again", "again"),
-    // It asks for confirmation, which a test cannot give.
-    ("docs/guides/write-an-experiment.md", "perfrun clean", "perfrun clean --yes"),
-    // Forty start some hundred processes.
-    ("docs/measurement.md", "--comparisons 40", "--comparisons 8"),
-    // Scripts have no model files.
-    ("docs/concepts/profiles.md", "node       embeddings.LayerNorm (", "node       layernormalization_0 ("),
     (
-        "docs/concepts/profiles.md",
+        "docs/experiment.md",
+        "perfrun experiments/threads.yaml",
+        "perfrun experiments/threads.yaml --runs 1 --set measure.warmup.max_time=50ms --set measure.stop.max_time=50ms",
+    ),
+    // Records of three machines.
+    (
+        "docs/clusters.md",
+        "epyc=RECORD xeon=RECORD laptop=RECORD",
+        "$(for machine in epyc xeon laptop; do perfrun experiments/matrix.yaml --runs 1 --output o >o.txt; \
+         echo $machine=$(ls -d .perfrun/records/matrix/* | tail -1); done)",
+    ),
+    ("help plan", "x.yaml --shards", "matrix.yaml --shards"),
+    ("help submit", "x.yaml --to", "matrix.yaml --to"),
+    ("docs/clusters.md", "--wheel https://...", "--wheel https://example.org/perfrun-1-py3-none-any.whl"),
+    ("docs/clusters.md", "--sha256 ...", "--sha256 $(printf %064d 1)"),
+    // Executions of half a second, until the verdict is there, take half a minute.
+    ("docs/commands.md", "perfrun ab", "perfrun ab --runs 1 --set measure.stop.time=10ms"),
+    // It ends with the commit that made int8 slower.
+    ("docs/changes.md", "optimization: disabled/", "optimization: disabled, mock: { scale: 1.4 }/"),
+    (
+        "docs/changes.md",
+        "--remeasure --bisect",
+        "--remeasure --bisect && git bisect log | grep -q '^# first bad commit: .* no graph optimisation$'",
+    ),
+    ("docs/share.md", "/opt/onnxruntime/lib/libonnxruntime.so.1.31.1", "$(perfrun runtime path)"),
+    ("docs/share.md", "/opt/onnxruntime/lib", "$(dirname $(perfrun runtime path))"),
+    ("docs/share.md", "merge RECORD RECORD RECORD", "merge $(ls -d .perfrun/records/detector/* | tail -3)"),
+    ("docs/share.md", "laptop=RECORD server=RECORD", "laptop=$record1 server=$record2"),
+    // On another machine.
+    ("docs/share.md", "export detector detector.tar.zst", "export detector ../other/detector.tar.zst"),
+    ("docs/share.md", "perfrun import", "cd ../other && perfrun import"),
+    // Forty start some hundred processes.
+    ("docs/reference/other-tools.md", "--comparisons 40", "--comparisons 8"),
+    ("help calibrate", "--comparisons 40", "--comparisons 8"),
+    ("help ab", "perfrun ab", "perfrun ab --runs 1 --set measure.stop.time=10ms"),
+    ("help merge", "laptop=RECORD server=RECORD", "laptop=$record1 server=$record2"),
+    ("help clean", "--keep 3", "--keep 3 --yes"),
+    ("docs/frameworks.md", "perfrun experiments/frameworks.yaml", "perfrun plan experiments/frameworks.yaml"),
+    // Scripts have no model files.
+    ("docs/profiles.md", "node       embeddings.LayerNorm (", "node       layernormalization_0 ("),
+    (
+        "docs/profiles.md",
         "embeddings.LayerNorm.onnx and embeddings.LayerNorm.yaml; the node alone: 0.179x [0.179, 0.180] slower",
         "nothing: this backend has no model file",
     ),

@@ -83,7 +83,20 @@ fn differing(key: &str, before: &Value, after: &Value, found: &mut Vec<String>) 
                 differing(&below(&name), before, after, found);
             }
         }
-        _ => found.push(format!("{key} {} -> {}", plain(before), plain(after))),
+        _ => found.push(format!("{key} {} -> {}", written(before), written(after))),
+    }
+}
+
+/// A value of the specification, a map as it may be written there: `{precision: int8, threads: 1}`.
+fn written(value: &Value) -> String {
+    match value {
+        Value::Null => "unset".to_owned(),
+        Value::Array(values) => format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| format!("{key}: {}", written(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        value => plain(value),
     }
 }
 
@@ -172,6 +185,22 @@ mod tests {
     use judge::diff::changes;
     use record::provenance::Provenance;
     use serde_json::json;
+
+    #[test]
+    fn values_of_the_specification_are_shown_as_it_may_write_them() {
+        let shown = |before: Value, after: Value| {
+            let mut found = Vec::new();
+            differing("", &before, &after, &mut found);
+            found
+        };
+        let (word, map) = (
+            json!({ "variants": ["fp32", "int8"] }),
+            json!({ "variants": ["fp32", { "precision": "int8", "threads": 1 }] }),
+        );
+        assert_eq!(shown(word, map), ["variants.1 int8 -> {precision: int8, threads: 1}"]);
+        assert_eq!(shown(json!({}), json!({ "runs": 20 })), ["runs unset -> 20"]);
+        assert_eq!(shown(json!({ "gate": [1] }), json!({ "gate": [1, "a"] })), ["gate [1] -> [1, a]"]);
+    }
 
     #[test]
     fn variables_that_differ_are_named() {

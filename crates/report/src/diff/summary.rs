@@ -187,7 +187,7 @@ fn moved(diff: &Diff) -> Option<String> {
     let unchanged = diff.rows.iter().filter(is_unchanged);
     let changes: Vec<f64> = unchanged.filter_map(|row| row.change).map(|change| change.value).collect();
     let typical = statistics::median(&changes)?;
-    let beyond = smallest_reported(diff.session_spread?);
+    let beyond = smallest_reported(diff.session_spread?, 0.0);
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(
             "cells with the same bytes and settings differ by {} between the sides: conditions changed; use `--remeasure`",
@@ -280,9 +280,10 @@ fn gate(diff: &Diff) -> Option<String> {
         .then(|| parts.join("; "))
 }
 
-/// The relative change below which sessions alone may be behind it: their 95 % interval around no change.
-fn smallest_reported(spread: f64) -> f64 {
-    1.96 * std::f64::consts::SQRT_2 * spread
+/// The relative change below which nothing is reported: the 95 % interval of sessions alone, which is one of a log ratio,
+/// has to lie beyond the margin.
+fn smallest_reported(spread: f64, margin: f64) -> f64 {
+    (1.0 + margin) * (1.96 * std::f64::consts::SQRT_2 * spread).exp() - 1.0
 }
 
 /// What sessions alone are assumed to do.
@@ -300,12 +301,11 @@ pub(super) fn sessions(diff: &Diff) -> Option<String> {
         }
         (_, known) => format!(" ({} by their own history)", count(known as u64, "cell")),
     };
-    // The interval has to lie beyond the margin.
     let margin = diff.rows.iter().filter(has_sessions).filter_map(|row| match row.margin {
         Difference::Relative(margin) => Some(margin),
         Difference::Absolute(_) => None,
     });
-    let beyond = smallest_reported(spread) + margin.reduce(f64::min).unwrap_or(0.0);
+    let beyond = smallest_reported(spread, margin.reduce(f64::min).unwrap_or(0.0));
     Some(format!(
         "identical code is assumed to differ by {} between sessions{history}, so a change below about {} is not reported; `--remeasure` measures both sides together",
         percent(spread),

@@ -9,7 +9,7 @@ use crate::format::{judged_ratio, noise_floor, percent};
 use crate::mark::claimed;
 use base::code::{BIASED, Code, part};
 use base::wording::{count, list};
-use experiment::{Design, QUICK_MARGIN};
+use experiment::{Design, Grade, QUICK_MARGIN};
 use judge::results::{Control, ControlOutcome, Effort, Results, Stopped};
 use statistics::planning::MINIMUM_RUNS;
 
@@ -69,8 +69,10 @@ impl Trust {
 
 /// `noise floor 5 % (grade B)`.
 fn grade(results: &Results) -> Option<String> {
-    let seen = &results.detectable_effect;
-    Some(format!("noise floor {} (grade {})", noise_floor(seen.here?), seen.grade?.letter()))
+    let (here, grade) = (results.detectable_effect.here?, results.detectable_effect.grade?);
+    // The floor is of the blocks that were measured, the grade of so many on every machine.
+    let why = if Grade::of(here) == grade { String::new() } else { format!(", which is for {} blocks", Grade::BLOCKS) };
+    Some(format!("noise floor {} (grade {}{why})", noise_floor(here), grade.letter()))
 }
 
 /// What the controls say, one sentence for those that are well and one for each that is not.

@@ -312,7 +312,7 @@ pub(crate) struct ConvertForm {
     pub(crate) quantization: Option<Quantization>,
     /// How observed activations become a range, in static int8. Default: `min_max`.
     pub(crate) calibration: Option<Calibration>,
-    /// Number of calibration items for static int8: of the dataset, else of the seeded inputs.
+    /// Number of calibration items for static int8: of the dataset, else of the seeded input sets, of which there are 8 by default.
     #[schemars(range(min = 1, max = 100_000), default = "calibration_items")]
     pub(crate) items: Option<u32>,
     /// Whether int8 weights use only seven bits, for processors whose 8-bit products saturate. Default: false.

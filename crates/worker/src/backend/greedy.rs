@@ -1,7 +1,7 @@
 //! The tokens of a greedy loop: which they are, and when they came.
 //!
 //! Input: scores of a call, and clock readings. Output: the largest score's id for each sequence, and metrics by the field's
-//! names (docs/concepts). Deliberately absent: the calls.
+//! names (docs/reference/other-tools.md). Deliberately absent: the calls.
 
 use std::collections::BTreeMap;
 
@@ -220,7 +220,7 @@ mod tests {
         let metrics = tokens.metrics();
         let ms = |metric: &metric::Metric| metrics[metric.name] / 1e6;
         let (first, tpot, whole_s) = (ms(&metric::TTFT), ms(&metric::TPOT), ends_ms[4] / 1e3);
-        let guide = include_str!("../../../../docs/guides/language-models.md");
+        let guide = include_str!("../../../../docs/reference/other-tools.md");
         for (printed, value) in [
             ("| perfrun | `ttft` | | ", format!("{first} ms")),
             ("| | `itl` and `itl_largest` ", format!("{} and {} ms", ms(&metric::ITL), ms(&metric::ITL_LARGEST))),

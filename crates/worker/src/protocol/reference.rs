@@ -81,7 +81,7 @@ A worker that says `decodes` in `hello` gets the cells of `decode` in a specific
 
 - `decode.call` is the call: `tokens` of each of `batch` sequences behind `context` positions; where `generated` is not 0, a greedy loop that emits so many tokens. `decode.decoder` names the input of ids (`role`) and the output of `logits`.
 - `decode.held` is a `.npy` file with the tokens of the context, int64 `[batch, context]`: those that perfrun's own worker feeds. Fill the cache with them, and before every call take away what the one before added, both outside the clock.
-- A loop's output is `tokens`, int64 `[batch, generated]`. In `check` it reports `ttft_ns`, `itl_ns`, `itl_p99_ns`, `itl_largest_ns`, `tpot_ns` and `output_tokens_per_s`, as [the guide](../guides/language-models.md#metrics) defines them, of the samples of slices without `warms`.
+- A loop's output is `tokens`, int64 `[batch, generated]`. In `check` it reports `ttft_ns`, `itl_ns`, `itl_p99_ns`, `itl_largest_ns`, `tpot_ns` and `output_tokens_per_s`, as [the guide](../language-models.md#metrics-of-a-loop) defines them, of the samples of slices without `warms`.
 
 ## What perfrun checks
 

@@ -22,7 +22,7 @@
 //! item takes has none. What is in them is quantised as `quantize_dynamic` does it, and the report says so.
 //!
 //! How far the outputs of nine networks are from float32, here and by `quantize_static` of ONNX Runtime 1.31.1 after its
-//! `quant_pre_process`, stands in docs/concepts/precision.md; `tests/compare_converters.py` makes that table.
+//! `quant_pre_process`, stands in docs/reference/converters.md; `tests/compare_converters.py` makes that table.
 //!
 //! Sources: B. Jacob et al., Quantization and training of neural networks for efficient integer-arithmetic-only inference,
 //! 2018, arXiv:1712.05877 (the arithmetic); `onnxruntime.quantization.quantize_static` (the form).

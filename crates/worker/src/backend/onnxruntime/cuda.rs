@@ -1,6 +1,6 @@
 //! CUDA's stream, its clock, and copies (method 1.5), through the driver's API; loaded only for NVIDIA's providers.
 //!
-//! Source: CUDA Driver API, "Event Management" and "Memory Management". docs/gpu.md says what was proved on GPUs.
+//! Source: CUDA Driver API, "Event Management" and "Memory Management". docs/reference/gpus.md says what was proved on GPUs.
 #![expect(unsafe_code, reason = "the driver's copies take raw addresses")]
 
 use std::ffi::c_void;

@@ -89,11 +89,13 @@ fn check_options(arguments: &ConvertArgs) -> Result<(), Error> {
     let precision: Precision = arguments.precision.into();
     let (settings, usual) = (arguments.settings(), ConversionSettings::default());
     let is_dynamic = settings.quantization == Quantization::Dynamic;
-    let options: [(&str, bool, &[Precision]); 6] = [
+    let options: [(&str, bool, &[Precision]); 8] = [
         ("--io", settings.io != usual.io, &[Precision::Fp16, Precision::Bf16]),
         ("--quantization", settings.quantization != usual.quantization, &[Precision::Int8]),
         ("--calibration", settings.calibration != usual.calibration, &[Precision::Int8]),
         ("--data", arguments.data.is_some(), &[Precision::Int8]),
+        ("--items", arguments.names_items(), &[Precision::Int8]),
+        ("--inputs", !arguments.inputs.is_empty(), &[Precision::Int8]),
         ("--reduce-range", settings.reduce_range, &[Precision::Int8]),
         ("--block", settings.block != usual.block, &[Precision::Int4]),
     ];
@@ -103,7 +105,7 @@ fn check_options(arguments: &ConvertArgs) -> Result<(), Error> {
             let message = format!("{option} has no effect with --precision {}", precision.name());
             return Err(Error::refused(message, format!("it applies to {}; leave it out", list(&names, "and"))));
         }
-        if is_dynamic && matches!(option, "--calibration" | "--data") {
+        if is_dynamic && matches!(option, "--calibration" | "--data" | "--items" | "--inputs") {
             let message = format!("{option} has no effect with --quantization dynamic");
             return Err(Error::refused(message, "dynamic scales are computed at run time; leave it out"));
         }

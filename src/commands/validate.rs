@@ -10,6 +10,8 @@ use crate::ui::error::{Error, ExitCode};
 use experiment::Experiment;
 use onnx::{Signature, TensorType};
 use plan::{Plan, Skip, SkipKind};
+use prepare::models::{self, ObtainError};
+use prepare::runtime;
 use report::format::count;
 
 pub(super) fn run(arguments: &ValidateArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -30,7 +32,12 @@ pub(super) fn run(arguments: &ValidateArgs, ui: &Ui) -> Result<ExitCode, Error> 
 }
 
 fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
-    let loaded = specs::load(path, overrides)?;
+    let mut loaded = specs::load(path, overrides)?;
+    match models::make_networks(&mut loaded.experiment, &runtime::cache_folder()) {
+        // Its networks are not looked at, then.
+        Err(ObtainError::Cache { .. }) => {}
+        made => made?,
+    }
     ui.warnings(&loaded.warnings);
     check_models(&loaded.experiment)?;
     // What is true of this machine alone makes no specification invalid.

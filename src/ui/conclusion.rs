@@ -3,7 +3,9 @@
 
 use super::{LABEL_WIDTH, Ui, table};
 use base::printable::printable;
-use report::page::{AnswerRow, Conclusion, FailureView, Notices, Table, TableCell, TableColumn, Trust, WarningView};
+use report::page::{
+    Answer, AnswerRow, Conclusion, FailureView, Notices, Table, TableCell, TableColumn, Trust, WarningView,
+};
 
 /// The table, then what is said about it, one label each: printable, with styles of ours.
 pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {
@@ -14,13 +16,7 @@ pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
     let answer = &conclusion.answer;
     text.push_str(&ui.labelled_lines("answer", &answer.note));
-    text.push_str(&match answer.is_long {
-        true => answers(&answer.rows, ui),
-        false => {
-            let line = |row: &AnswerRow| format!("{}: {}. {}", row.subject, row.choice, row.because);
-            ui.labelled_lines("answer", answer.rows.iter().map(line))
-        }
-    });
+    text.push_str(&answers(answer, ui));
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
     text.push_str(&ui.labelled_lines("load", &conclusion.load));
     text.push_str(&ui.labelled_lines("calls", &conclusion.calls));
@@ -33,8 +29,16 @@ pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     format!("\n{table}\n\n{}", printable(&text))
 }
 
-/// One line a subject, its reason behind it.
-fn answers(rows: &[AnswerRow], ui: &Ui) -> String {
+/// Many answers are a table, one line a subject with its reason, where the terminal is wide enough; else sentences.
+fn answers(answer: &Answer, ui: &Ui) -> String {
+    let rows = &answer.rows;
+    let longest = |part: fn(&AnswerRow) -> &String| rows.iter().map(|row| part(row).chars().count()).max().unwrap_or(0);
+    let width =
+        LABEL_WIDTH + longest(|row| &row.subject) + 2 + longest(|row| &row.choice) + 2 + longest(|row| &row.because);
+    if !answer.is_long || width > ui.width() {
+        let line = |row: &AnswerRow| format!("{}: {}. {}", row.subject, row.choice, row.because);
+        return ui.labelled_lines("answer", rows.iter().map(line));
+    }
     let columns = vec![TableColumn::text(""); 4];
     let row = |(index, row): (usize, &AnswerRow)| {
         let label = format!("{:1$}", if index == 0 { "answer" } else { "" }, LABEL_WIDTH - 2);

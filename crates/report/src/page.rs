@@ -44,8 +44,7 @@ pub use super::plots::Figure;
 use super::plots::Plots;
 use judge::results::Results;
 
-pub(crate) use answer::Answer;
-pub use answer::AnswerRow;
+pub use answer::{Answer, AnswerRow};
 pub(crate) use bars::Bars;
 pub(crate) use cells::CellsTable;
 pub(super) use cells::absence;

@@ -123,6 +123,11 @@ pub struct ConvertArgs {
 }
 
 impl ConvertArgs {
+    /// Whether `--items` is given.
+    pub fn names_items(&self) -> bool {
+        self.items.is_some()
+    }
+
     /// Items that ranges are found from.
     pub fn items(&self) -> u32 {
         let usual = if self.data.is_some() { CALIBRATION_ITEMS } else { RANDOM_ITEMS };

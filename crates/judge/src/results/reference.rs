@@ -17,7 +17,7 @@ Raw samples are in the [record](record.md), not here.
 Every row carries its own names.
 
 ```sh
-jq '.cells[] | select(.variant == "int8") | .metrics.latency_ns.value' results.json
+jq '.cells[] | select(.variant == "int8") | .metrics.latency_ns.value // empty' results.json
 ```
 
 ```python

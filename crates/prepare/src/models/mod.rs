@@ -15,5 +15,5 @@ mod recipe;
 
 pub use cache::{CacheError, Entry, Made, nothing_to_convert};
 pub use observed::Ranges;
-pub use obtain::{ObtainError, Progress, network_file, obtain};
+pub use obtain::{ObtainError, Progress, make_networks, network_file, obtain};
 pub use recipe::{Recipe, first_items, random_items};

@@ -86,10 +86,7 @@ pub fn obtain(
                 })?)
             }
             Some(Source::Python(_)) | None => None,
-            Some(Source::Zoo { network, classes, image, cache: form }) => {
-                let settings = Settings { classes: *classes, image: *image, cache: *form, ..Settings::default() };
-                Some(network_file(name, *network, &settings, cache, progress)?)
-            }
+            Some(source @ Source::Zoo { .. }) => network_of(name, source, cache, progress)?,
             Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, &mut |now| {
                 progress(now);
                 stops()
@@ -101,6 +98,32 @@ pub fn obtain(
         experiment.models[index].path = path;
     }
     Ok(())
+}
+
+/// Gives every built-in network of the experiment its file: nothing is fetched, and nothing of the specification runs.
+///
+/// # Errors
+///
+/// A network that cannot be made, a cache that cannot be written.
+pub fn make_networks(experiment: &mut Experiment, cache: &Path) -> Result<(), ObtainError> {
+    for model in experiment.models.iter_mut().filter(|model| model.path.is_none()) {
+        if let Some(source) = &model.source {
+            model.path = network_of(&model.name, source, cache, &mut |_| ())?;
+        }
+    }
+    Ok(())
+}
+
+/// The file of a built-in network; of another source none.
+fn network_of(
+    model: &str,
+    source: &Source,
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Option<PathBuf>, ObtainError> {
+    let Source::Zoo { network, classes, image, cache: form } = source else { return Ok(None) };
+    let settings = Settings { classes: *classes, image: *image, cache: *form, ..Settings::default() };
+    network_file(model, *network, &settings, cache, progress).map(Some)
 }
 
 /// The file of a network with the usual seed, made where it is not there yet.

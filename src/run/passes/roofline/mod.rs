@@ -14,7 +14,7 @@ use self::trial::{Seen, Trial};
 use super::Pass;
 use crate::run::Job;
 use crate::run::runner::{RunError, Runner};
-use experiment::{Completion, ModelIndex, Provider, VariantIndex};
+use experiment::{Completion, ModelIndex, Provider, Source, VariantIndex};
 use onnx::cost::{Arithmetic, arithmetic};
 use plan::Cell;
 use record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Roofline, Stream};
@@ -122,14 +122,18 @@ fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted
     all
 }
 
-/// The cells that run and whose costs are known.
+/// The cells that run and whose costs are known. A program that gets its model from Python would be fed the inputs of ours.
 fn cells(job: &Job) -> impl Iterator<Item = Cell> {
     let manifest = job.manifest();
+    let reads_files = |cell: &&Cell| {
+        let is_from_python = matches!(manifest.experiment.models[cell.model()].source, Some(Source::Python(_)));
+        !(is_from_python && job.runtime(cell).is_some_and(|runtime| runtime.program.is_some()))
+    };
     let has_roof = |cell: &&Cell| {
         let has_cost = manifest.cost(cell).is_some_and(|cost| cost.macs.is_some_and(|macs| macs > 0));
         has_cost && job.rehearsal(cell).is_some_and(|run| run.outcome == Outcome::Completed)
     };
-    manifest.plan.runnable().map(|(_, cell)| cell).filter(has_roof).copied()
+    manifest.plan.runnable().map(|(_, cell)| cell).filter(has_roof).filter(reads_files).copied()
 }
 
 /// In which numbers the files of cells multiply, by model and variant.

@@ -211,7 +211,7 @@ fn spelt(value: f64) -> String {
 #[test]
 fn results_are_not_replaced_by_what_is_read_from_them() {
     let project = Project::new();
-    let old = std::fs::read_to_string(root().join("reports/densenet121/results.json")).unwrap();
+    let old = std::fs::read_to_string(root().join("tests/fixtures/results/format2.json")).unwrap();
     project.write("r/results.json", &old);
     let refused = project.run(&["report", "r", "--format", "json"]).expect_code(2);
     assert!(refused.stderr.contains("would be overwritten"), "{}", refused.stderr);

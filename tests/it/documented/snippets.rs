@@ -91,6 +91,47 @@ fn the_answer_that_a_page_shows_is_given() {
     assert!(masked(&said).contains(&masked(&answer.text)), "{}\nis not in\n{said}", answer.text);
 }
 
+/// What a page shows of a committed report, behind a line that links to it and ends with a colon: the report, and the lines.
+fn excerpts(text: &str) -> Vec<(String, Vec<&str>)> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let linked = line.split_once("](").filter(|_| line.ends_with(':')).and_then(|(_, rest)| {
+            let path = rest.split_once(')')?.0.trim_start_matches("../");
+            path.starts_with("reports/").then(|| path.to_owned())
+        });
+        if let Some(report) = linked {
+            let shown = lines.by_ref().skip_while(|line| line.is_empty() || line.starts_with("```"));
+            found.push((report, shown.take_while(|line| !line.is_empty() && !line.starts_with("```")).collect()));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_pages_show_of_committed_reports_stands_in_them() {
+    let plain = |text: &str| text.replace(['*', '●', '○', '◌', '◆'], "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut checked = 0;
+    for page in pages() {
+        for (path, shown) in excerpts(&std::fs::read_to_string(root().join(&page.path)).unwrap()) {
+            let report = std::fs::read_to_string(root().join(&path)).unwrap();
+            let rows: Vec<String> = report.lines().filter(|line| line.starts_with('|')).map(plain).collect();
+            if shown[0].starts_with('|') {
+                // Below the headings and the line under them.
+                for row in &shown[2..] {
+                    let cells: Vec<String> = row.split('|').map(plain).filter(|cell| !cell.is_empty()).collect();
+                    let is_row = rows.iter().any(|known| cells.iter().all(|cell| known.contains(cell.as_str())));
+                    assert!(is_row, "{}: {path} has no row {row}", page.path);
+                }
+            } else {
+                assert!(plain(&report).contains(&plain(&shown.join(" "))), "{}: {path} lacks {shown:?}", page.path);
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 3, "excerpts of reports");
+}
+
 /// The names of numbers in a paper are those of the committed report.
 #[test]
 fn the_numbers_of_the_paper_on_a_page_are_in_the_report() {

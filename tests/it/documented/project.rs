@@ -43,7 +43,7 @@ const FROM_EMPTY: [&str; 7] = [
 const REAL: &str = "docs/experiment.md";
 
 /// A specification of a page on the mock backend, with a script in place of each network.
-pub(super) fn scripted(text: &str) -> String {
+fn scripted(text: &str) -> String {
     let is_whole = text.lines().any(|line| line.starts_with("models:")) && !text.contains("backend:");
     let line = |line: &str| match line.strip_prefix("models: { ").and_then(|map| map.split_once(" }")) {
         Some((map, _)) => format!("models: [{}]\n", name_of(map)),

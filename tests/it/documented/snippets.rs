@@ -3,8 +3,7 @@
 use std::process::Command;
 
 use super::blocks::{Block, Page, pages};
-use super::project::scripted;
-use super::{masked, root};
+use super::root;
 use crate::need::need;
 use crate::support::{Done, Project};
 
@@ -82,15 +81,6 @@ fn every_snippet_of_python_in_the_documents_compiles() {
     assert!(checked > 1, "{checked}");
 }
 
-/// The page shows what a specification of its own is answered; a script stands for the model.
-#[test]
-fn the_answer_that_a_page_shows_is_given() {
-    let page = pages().into_iter().find(|page| page.path == "docs/load.md").unwrap();
-    let [spec, answer] = ["yaml", "text"].map(|info| page.blocks.iter().find(|block| block.info == info).unwrap());
-    let said = Project::with_spec(&scripted(&spec.text)).run(&["x.yaml"]).expect_code(0).stdout;
-    assert!(masked(&said).contains(&masked(&answer.text)), "{}\nis not in\n{said}", answer.text);
-}
-
 /// What a page shows of a committed report, behind a line that links to it and ends with a colon: the report, and the lines.
 fn excerpts(text: &str) -> Vec<(String, Vec<&str>)> {
     let mut found = Vec::new();
@@ -110,7 +100,7 @@ fn excerpts(text: &str) -> Vec<(String, Vec<&str>)> {
 
 #[test]
 fn what_pages_show_of_committed_reports_stands_in_them() {
-    let plain = |text: &str| text.replace(['*', '●', '○', '◌', '◆'], "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = |text: &str| text.replace(['*', '●', '○', '◌', '◆', '\\'], "").split_whitespace().collect::<Vec<_>>().join(" ");
     let mut checked = 0;
     for page in pages() {
         for (path, shown) in excerpts(&std::fs::read_to_string(root().join(&page.path)).unwrap()) {
@@ -129,7 +119,7 @@ fn what_pages_show_of_committed_reports_stands_in_them() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 3, "excerpts of reports");
+    assert!(checked > 3, "{checked} excerpts of reports");
 }
 
 /// The names of numbers in a paper are those of the committed report.

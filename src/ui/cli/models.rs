@@ -124,7 +124,7 @@ pub struct ConvertArgs {
 
 impl ConvertArgs {
     /// Whether `--items` is given.
-    pub fn names_items(&self) -> bool {
+    pub(crate) fn names_items(&self) -> bool {
         self.items.is_some()
     }
 

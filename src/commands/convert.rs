@@ -32,6 +32,10 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         let message = format!("{} already exists", arguments.output.display());
         return Err(Error::refused(message, "name another file, or remove it first"));
     }
+    if let Some(network) = arguments.model.to_str().and_then(|word| word.strip_prefix("zoo:")) {
+        let message = format!("{} is a built-in network, and no file", arguments.model.display());
+        return Err(Error::refused(message, format!("`perfrun zoo export {network}` writes its file")));
+    }
     let header = onnx::read_header(&arguments.model)?;
     header.check_files(&arguments.model)?;
     check_options(arguments)?;
@@ -42,6 +46,11 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let data_name = data_name(arguments, data.as_ref())?;
     let recipe = Recipe::of(arguments.precision.into(), &settings, &header, provider, &data_name)
         .ok_or_else(|| Error::Internal("a target precision without a recipe".to_owned()))?;
+    if !matches!(recipe, Recipe::Int8Static { .. }) && settings.calibration != ConversionSettings::default().calibration
+    {
+        let message = "--calibration has no effect: without convolutions `auto` computes scales at run time";
+        return Err(Error::refused(message, "leave it out, or add `--quantization static`"));
+    }
     let files: Vec<_> = std::iter::once(arguments.model.clone())
         .chain(header.external_files.iter().map(|file| file.path.clone()))
         .collect();

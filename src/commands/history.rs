@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
         }
         let known = experiments(&project);
         let help = if known.is_empty() {
-            "there are no committed reports and no records".to_owned()
+            "there are no committed reports, and no records of whole experiments; `perfrun experiments/x.yaml` makes one".to_owned()
         } else {
             format!("known experiments: {}", known.join(", "))
         };

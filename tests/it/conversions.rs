@@ -127,6 +127,7 @@ fn an_option_that_the_precision_has_no_use_for_is_refused() {
         ("int8", &["--io", "convert"], "--io has no effect with --precision int8"),
         ("int4", &["--reduce-range"], "--reduce-range has no effect with --precision int4"),
         ("bf16", &["--data", "d.npy"], "--data has no effect with --precision bf16"),
+        ("int8", &["--calibration", "entropy"], "--calibration has no effect: without convolutions"),
         ("fp16", &["--items", "3"], "--items has no effect with --precision fp16"),
         ("int4", &["--inputs", "batch=1"], "--inputs has no effect with --precision int4"),
         (

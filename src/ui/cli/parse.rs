@@ -31,6 +31,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said>
         // Started for every run: describing all commands takes longer than the rest of its start.
         return Ok(Cli { command: Command::Worker, screen: ScreenArgs::default() });
     }
+    if words.len() == 1 {
+        return Err(Said { text: Cli::command().render_help().ansi().to_string(), is_mistake: true });
+    }
     let questions = ["-h", "--help", "-V", "--version", "help"];
     let command = Cli::command();
     let is_known = |word: &OsString| {

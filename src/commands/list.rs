@@ -179,7 +179,8 @@ fn superfluous(project: &ProjectRoot, arguments: &CleanArgs) -> Result<Vec<PathB
         }
         let manifests: Vec<Option<Manifest>> = folders.iter().map(|folder| Manifest::read(folder).ok()).collect();
         let newest_first = || manifests.iter().enumerate().rev().filter_map(|(at, it)| Some((at, it.as_ref()?)));
-        let complete = newest_first().find(|(_, manifest)| manifest.findings.complete).map(|(at, _)| at);
+        // Parts that are not merged yet are worth as much as what they are parts of.
+        let complete = newest_first().find(|(_, it)| it.findings.complete && !is_part(it)).map(|(at, _)| at);
         let kept: Vec<usize> =
             newest_first().filter(|(_, it)| is_whole(it)).map(|(at, _)| at).take(arguments.keep as usize).collect();
         let old = if arguments.keep == 0 { folders.len() } else { complete.unwrap_or(0) };
@@ -194,6 +195,11 @@ fn superfluous(project: &ProjectRoot, arguments: &CleanArgs) -> Result<Vec<PathB
 /// Whether a record says what its whole specification asks: no quick look or part of it, and no record of nothing.
 fn is_whole(manifest: &Manifest) -> bool {
     manifest.findings.complete && manifest.restrictions.is_empty() && manifest.plan.runnable().next().is_some()
+}
+
+/// Whether a record is a shard, which waits for being merged.
+fn is_part(manifest: &Manifest) -> bool {
+    manifest.restrictions.iter().any(|restriction| restriction.starts_with("--shard"))
 }
 
 /// Names of the records that reports of the working tree are made from.

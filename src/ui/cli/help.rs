@@ -33,7 +33,7 @@ Options:
 
 Exit codes: {}",
         GROUPS.iter().map(group).collect::<String>(),
-        exit_codes_help().replacen(", 4", ",\n            4", 1)
+        exit_codes_help()
     )
 }
 

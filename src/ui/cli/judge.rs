@@ -40,13 +40,13 @@ pub struct StatArgs {
     #[arg(long, requires = "compared")]
     pub higher_is_better: bool,
     /// Margin: differences up to this ratio do not matter.
-    #[arg(long, value_name = "RATIO", default_value = "2%")]
+    #[arg(long, value_name = "RATIO", default_value = "2%", value_parser = below_one)]
     pub margin: Ratio,
     /// The files were measured in turns; implied by `--paired`.
     #[arg(long, requires = "compared", conflicts_with = "session_spread")]
     pub interleaved: bool,
     /// Spread of identical code between sessions [default: 1%].
-    #[arg(long, value_name = "RATIO", requires = "compared", conflicts_with = "paired")]
+    #[arg(long, value_name = "RATIO", requires = "compared", conflicts_with = "paired", value_parser = below_one)]
     pub session_spread: Option<Ratio>,
     /// Confidence level of intervals.
     #[arg(long, value_name = "RATIO", default_value = "95%", value_parser = confidence)]
@@ -67,6 +67,15 @@ fn unit(text: &str) -> Result<String, String> {
         return Ok(unit.to_owned());
     }
     Err("a unit has 1 to 24 letters, digits, spaces and `/ % ° · ^ _ - .`, such as `ms` or `items/s`".to_owned())
+}
+
+/// A bare `2` is 200 %, which hides every difference.
+fn below_one(text: &str) -> Result<Ratio, String> {
+    let ratio: Ratio = text.parse().map_err(|error: QuantityError| error.to_string())?;
+    if ratio.0 < 1.0 {
+        return Ok(ratio);
+    }
+    Err(format!("{text} is 100 % or more; write `2%` or `0.02`"))
 }
 
 fn confidence(text: &str) -> Result<Ratio, String> {

@@ -173,6 +173,7 @@ mod tests {
             ("explian p95", "did you mean `perfrun explain`?"),
             ("x.yaml --margin -1%", "`--set compare.margin=3%`"),
             ("stat a.txt --margin -1%", "`-1%` is negative; a ratio is not"),
+            ("stat a.txt --margin 2", "2 is 100 % or more; write `2%`"),
             ("diff --margin -1%", "`-1%` is negative; a ratio is not"),
             ("x.yaml --runs -1", "-1 is not in 1..=100000"),
             ("x.yaml --budget -1s", "`-1s` is negative; a duration is not"),

@@ -62,10 +62,10 @@ impl ExitCode {
         match self {
             ExitCode::Done => "done",
             ExitCode::Internal => "bug",
-            ExitCode::UserError => "wrong input",
+            ExitCode::UserError => "input",
             ExitCode::RunsFailed => "runs failed",
-            ExitCode::CheckFailed => "gate or goal missed",
-            ExitCode::Interrupted => "interrupted",
+            ExitCode::CheckFailed => "gate or goal",
+            ExitCode::Interrupted => "stopped",
             ExitCode::Bisect(_) => "bisect",
         }
     }

@@ -179,13 +179,16 @@ fn superfluous(project: &ProjectRoot, arguments: &CleanArgs) -> Result<Vec<PathB
         }
         let manifests: Vec<Option<Manifest>> = folders.iter().map(|folder| Manifest::read(folder).ok()).collect();
         let newest_first = || manifests.iter().enumerate().rev().filter_map(|(at, it)| Some((at, it.as_ref()?)));
-        // Parts that are not merged yet are worth as much as what they are parts of.
-        let complete = newest_first().find(|(_, it)| it.findings.complete && !is_part(it)).map(|(at, _)| at);
+        let complete = newest_first().find(|(_, manifest)| manifest.findings.complete).map(|(at, _)| at);
+        // Shards are needed until they are merged: what is merged is whole, and newer.
+        let whole = newest_first().find(|(_, it)| is_whole(it)).map_or(0, |(at, _)| at);
+        let waits = |at: usize| at >= whole && manifests[at].as_ref().is_some_and(is_shard);
         let kept: Vec<usize> =
             newest_first().filter(|(_, it)| is_whole(it)).map(|(at, _)| at).take(arguments.keep as usize).collect();
         let old = if arguments.keep == 0 { folders.len() } else { complete.unwrap_or(0) };
+        let stays = |at: usize| arguments.keep > 0 && (kept.contains(&at) || waits(at));
         let is_old =
-            |(at, folder): &(usize, &PathBuf)| *at < old && !kept.contains(at) && !reported.contains(&name_of(folder));
+            |(at, folder): &(usize, &PathBuf)| *at < old && !stays(*at) && !reported.contains(&name_of(folder));
         let is_free = |folder: &PathBuf| Hold::check_free(folder).is_ok();
         going.extend(folders.iter().enumerate().filter(is_old).map(|(_, folder)| folder.clone()).filter(is_free));
     }
@@ -197,8 +200,8 @@ fn is_whole(manifest: &Manifest) -> bool {
     manifest.findings.complete && manifest.restrictions.is_empty() && manifest.plan.runnable().next().is_some()
 }
 
-/// Whether a record is a shard, which waits for being merged.
-fn is_part(manifest: &Manifest) -> bool {
+/// Whether a record is a part of a matrix, to be merged with the others.
+fn is_shard(manifest: &Manifest) -> bool {
     manifest.restrictions.iter().any(|restriction| restriction.starts_with("--shard"))
 }
 

@@ -282,7 +282,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "RECORD", conflicts_with = "spec")]
     pub pilot: Option<String>,
     /// With `--pilot`: half the width of the 95 % interval over the estimate.
-    #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot")]
+    #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot", value_parser = metric::below_one)]
     pub precision: Ratio,
     /// Also show the cells and the time of each of N shards.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["shard", "json"])]

@@ -453,6 +453,7 @@ mod tests {
         assert_eq!(named("a/old.json", "b/new.json"), ["old.json", "new.json"]);
         assert_eq!(named("x/base/sample.json", "x/new/sample.json"), ["base", "new"]);
         assert_eq!(named("/dev/fd/63", "/dev/fd/62"), BOTH);
+        assert_eq!(file_name("/dev/fd/62"), "values");
         assert_eq!(named("a.txt", "a.txt"), ["a.txt", "a.txt"]);
     }
 }

@@ -196,14 +196,6 @@ fn every_command_option_and_key_is_named_on_a_page() {
     assert!(missing.is_empty(), "no page of docs names {missing:?}");
 }
 
-#[test]
-fn every_code_is_in_the_reference_with_what_to_do() {
-    let codes = read(&root().join("docs/reference/codes.md"));
-    for code in base::code::Code::ALL {
-        assert!(has_word(&codes, code.name()), "codes.md does not have {}", code.name());
-    }
-}
-
 /// Options that were renamed and commands that went away stand in no document.
 #[test]
 fn every_command_in_the_documents_is_understood() {

@@ -100,14 +100,18 @@ fn a_quick_look_takes_no_number_of_runs() {
     assert!(refused.stderr.contains("a quick look has a fixed number of runs"), "{}", refused.stderr);
 }
 
-/// Until they are merged, all shards are needed, whatever is newer.
+/// Shards stay until they are merged, even if a newer record is complete.
 #[test]
 fn cleaning_keeps_shards_that_are_not_merged() {
     let project = Project::with_spec("backend: { mock: {} }\nmodels: [a, b]\nvariants: [fp32, int8]\nruns: 2\n");
     for shard in ["1/2", "2/2"] {
         project.run(&["x.yaml", "--shard", shard]).expect_code(0);
     }
+    project.run(&["x.yaml", "--quick"]).expect_code(0);
     assert!(project.run(&["clean", "--yes"]).expect_code(0).stdout.contains("nothing to remove"));
+    project.run(&["clean", "--keep", "5", "--yes"]).expect_code(0);
+    let list = project.run(&["list"]).expect_code(0).stdout;
+    assert_eq!(list.lines().filter(|line| line.contains("complete")).count(), 2, "{list}");
     project.run(&["merge", ".perfrun/records/x"]).expect_code(0);
     assert!(!project.run(&["clean", "--yes"]).expect_code(0).stdout.contains("nothing to remove"));
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::diff::FailOnWord;
+use super::metric::below_one;
 use base::quantity::{Nanos, QuantityError, Ratio};
 
 /// Arguments of `stat`.
@@ -67,15 +68,6 @@ fn unit(text: &str) -> Result<String, String> {
         return Ok(unit.to_owned());
     }
     Err("a unit has 1 to 24 letters, digits, spaces and `/ % ° · ^ _ - .`, such as `ms` or `items/s`".to_owned())
-}
-
-/// A bare `2` is 200 %, which hides every difference.
-fn below_one(text: &str) -> Result<Ratio, String> {
-    let ratio: Ratio = text.parse().map_err(|error: QuantityError| error.to_string())?;
-    if ratio.0 < 1.0 {
-        return Ok(ratio);
-    }
-    Err(format!("{text} is 100 % or more; write `2%` or `0.02`"))
 }
 
 fn confidence(text: &str) -> Result<Ratio, String> {

@@ -73,6 +73,15 @@ impl FromStr for MarginArgument {
         if !text.trim_end().ends_with('%') {
             return Err("write `3%`, or for one metric `peak_rss=1MiB`".to_owned());
         }
-        text.parse().map(MarginArgument::OfAll).map_err(|error: QuantityError| error.to_string())
+        below_one(text).map(MarginArgument::OfAll)
     }
+}
+
+/// A bare `2` is 200 %, which hides every difference.
+pub(super) fn below_one(text: &str) -> Result<Ratio, String> {
+    let ratio: Ratio = text.parse().map_err(|error: QuantityError| error.to_string())?;
+    if ratio.0 < 1.0 {
+        return Ok(ratio);
+    }
+    Err(format!("{text} is 100 % or more; write `2%` or `0.02`"))
 }

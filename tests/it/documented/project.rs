@@ -10,7 +10,7 @@ use crate::submit::write_slurm;
 use crate::support::{Done, Project, without_settings};
 
 /// Specifications that the documents name, as scripts of latencies.
-const EXPERIMENTS: [&str; 5] = ["quickstart", "x", "spinning", "gpu", "densenet121-frameworks"];
+const EXPERIMENTS: [&str; 3] = ["quickstart", "x", "gpu"];
 /// As short as verdicts allow.
 const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one]\n\
 variants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\nruns: 6\n\
